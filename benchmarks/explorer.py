@@ -16,10 +16,7 @@ from typing import Any
 import typer
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from eadpr.explorer import gather
-from eadpr.explorer.explore import TEXTS
-from eadpr.explorer.packing import PackedPage, folded, frequent, in_blocks, pack, shortener, signs
-from eadpr.explorer.page import page
+from eadpr.explorer.page import make_page
 
 WORDS, VOCABULARY = 90, 50_000  # of a passage
 KEYS = "where is 42"
@@ -36,10 +33,8 @@ def made_up(questions: int, arms: int, depth: int, passages: int, *, words: int 
     names = ["bm25", *(f"arm{i}" for i in range(1, arms))]
     details = (_detail(draw, i * passages // questions, passages, arms, depth) for i in range(questions))
     texts = [_passage(draw, i, words) for i in range(passages)]
-    known = frequent(texts)
-    in_full = list(in_blocks(details, gather.BLOCK))
-    columns = pack(_columns(draw, names, questions, depth))
-    return page("made up", PackedPage(columns, pack(known), in_full, list(in_blocks(texts, TEXTS, shortener(known)))))
+    details = list(details)
+    return make_page("made up", _columns(draw, names, questions, depth), details, texts)
 
 
 def _columns(draw: random.Random, names: list[str], questions: int, depth: int) -> dict[str, Any]:
@@ -49,9 +44,10 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
     whole = {"means": means, "differences": [], "trainings": dict.fromkeys(names, 1), "types": [], "scores": {},
              "topk": {name: [[0.5, 0.6, 0.7]] for name in names}, "counts": []}  # fmt: skip
     return {
-        "collection": "made up", "depth": depth, "deepest": 100, "arms": names, "said": [""] * len(names), "aside": [],
-        "readersOfPaths": [], "evidence": "evidence: the answers", "rows": names, "baseline": names[1],
-        "confidence": 0.95, "metrics": metrics, "forms": {}, "losses": {},
+        "collection": "made up", "depth": depth, "deepest": 100, "arms": names, "aside": [],
+        "descriptions": [""] * len(names),
+        "readersOfPaths": [], "evidence": "evidence: the answers", "rows": names,
+        "confidence": 0.95, "metrics": metrics, "forms": {}, "losses": {}, "behind": {},
         "sets": {"made/test": list(range(questions))}, "ids": [f"q{i}" for i in range(questions)],
         "questions": [f"{types[i % 4]} is {' '.join(_words(draw, 6))} {i}?" for i in range(questions)],
         "answers": [[" ".join(_words(draw, 2))] for _ in range(questions)],
@@ -60,7 +56,7 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
         "hops": [0] * questions, "hop_types": [None] * questions,
         "first": [[min(draw.randrange(101), draw.randrange(101)) for _ in range(questions)] for _ in names],
         "values": {"aa": [[[draw.randrange(2) for _ in range(questions)], [1] * questions] for _ in names]},
-        "overview": {"made/test": whole}, "blocks": {"details": gather.BLOCK, "texts": TEXTS},
+        "overview": {"made/test": whole},
         "decimals": [2] * len(names),
     }  # fmt: skip
 
@@ -70,12 +66,12 @@ def _detail(draw: random.Random, first: int, passages: int, arms: int, depth: in
     near = [(first + draw.randrange(-300, 300)) % passages for _ in range(20 * depth)]
     pool = sorted([*dict.fromkeys(near)][: 3 * depth])
     ranked = [draw.sample(range(len(pool)), min(depth, len(pool))) for _ in range(arms)]
-    steps = [[8000 + draw.randrange(999), *(draw.randrange(60) for _ in of[1:])] for of in ranked]
+    steps = [[8000 + draw.randrange(999), *(-draw.randrange(60) for _ in places[1:])] for places in ranked]
     positive = {"passage": 0, "given": True, "answers": [0, 4], "gold": [0, 9], "pseudo": [0, 9]}
     positive |= {"removed": {"distractor": [0, 9]}, "scores": {"positive": [80.12] * arms, "masked": [79.5] * arms}}
     return {
-        "pool": signs([pool[0], *(after - before for before, after in pairwise(pool))]),
-        "ranked": [[signs(of), signs(folded(scores))] for of, scores in zip(ranked, steps, strict=True)],
+        "pool": [pool[0], *(second - first for first, second in pairwise(pool))],
+        "ranked": [[places, differences] for places, differences in zip(ranked, steps, strict=True)],
         "hits": [[0, [0, 4]]],
         "relevant": [0],
         "positives": [positive],

@@ -22,8 +22,8 @@ def by_hand(
 ) -> str:
     from eadpr.explorer import explore
 
-    name = explore.measured_collection(Path("data"), collection)
-    inputs, settings, sets, counts = explore.found(Path("data") / name, Path("reports") / name)
+    name = explore.find_collection(Path("data"), collection)
+    inputs, settings, sets, counts = explore.find_outputs(Path("data") / name, Path("reports") / name)
     page, chosen = out or Path(f"explore-{name}.html"), {"arms": arm, "question_sets": question_set, "depth": depth}
     return explore.run(inputs, page, name, settings, sets, counts=counts, **chosen)
 

@@ -14,6 +14,7 @@ from tests import explorer_toy
 from tests.browsers import browsers, pages
 from tests.evaluated import REPORT, SETS
 
+pytestmark = pytest.mark.explorer
 BOTH = pytest.mark.parametrize("browser", ["chromium", "firefox"], indirect=True)
 VIEWS = ["", "#view=questions", "#question=q1&a=eadpr%2Bremoved-1"]
 
@@ -99,8 +100,8 @@ def test_the_overview_shows_means_differences_and_explains_itself(visit):
     page.get_by_text("What these figures rest on").click()
     assert "questions with a ranking" in page.locator(".counts").inner_text()
     said = page.locator(".plots").inner_text()
-    assert "What the evidence is worth." in said
-    assert "What the evidence is worth beyond a cut." in said
+    assert "Scores behind AA-evidence." in said
+    assert "Scores behind controlled AA-evidence." in said
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,27 @@
-"""The stage `explore`: what was measured as one HTML file to look at, question by question (`eadpr.explorer.page`)."""
+"""The stage `explore`: one HTML file to look at results in, question by question (`eadpr.explorer.page`)."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
-from eadpr.explorer import gather, overview, rankings
-from eadpr.explorer import words as said
+from eadpr.explorer import gather, overview, rankings, words
 from eadpr.explorer.config import Explore
-from eadpr.explorer.gather import Chosen
-from eadpr.explorer.packing import PackedPage, frequent, in_blocks, pack, shortener
-from eadpr.explorer.page import page
-from eadpr.explorer.rankings import ExploreInputs
+from eadpr.explorer.page import make_page
+from eadpr.explorer.rankings import ExploreInputs, ShownRanking
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
-from eadpr.report.plan import make_plan
+from eadpr.report.plan import ReportPlan, make_plan
 from eadpr.report.summary import load_rows
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets, read
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_questions
 
-DEPTH = 20  # passages of each ranking, unless told
-TEXTS = 256  # passages that are unpacked together
+DEPTH = 20  # passages of each ranking
 
 
 def run(
@@ -40,127 +36,151 @@ def run(
     question_sets: Sequence[str] = (),
     depth: int = DEPTH,
 ) -> str:
-    """Write the page; says what is in it. By default it shows the first training of every row of the report, also among
-    near-duplicates, of which so many per question joined as `counts` say: with the fewest of them."""
-    usual, among = rankings.usual(settings, counts)
-    known = rankings.known(inputs, settings, counts)
-    _check(arms, question_sets, known, sets)
-    shown = [known[name] for name in dict.fromkeys(arms or [*usual, *among])]
-    chosen = Chosen(shown, list(dict.fromkeys(question_sets)) or sets.evaluate, depth)
-    asked = gather.questions(inputs, chosen)
-    found = [rankings.columns(one, asked, depth) for one in shown]
+    """Write the page and return a summary of it.
+
+    By default it shows the first training of every row of the report, and its ranking with near-duplicates, for the
+    smallest of `counts` per question.
+    """
+    available = rankings.list_rankings(inputs, settings, counts)
+    usual, with_near_duplicates = rankings.choose_default(settings, counts)
+    _check_names("arm", arms, available)
+    _check_names("set", question_sets, sets.evaluate)
+    shown = [available[name] for name in dict.fromkeys(arms or [*usual, *with_near_duplicates])]
+    plan = make_plan(settings, list(dict.fromkeys(question_sets)) or sets.evaluate)
+    questions = gather.read_questions_of(inputs.records, plan.sets)
+    columns = [rankings.read_columns(ranking, questions, depth) for ranking in shown]
     number = rankings.Numbering()
-    details = list(in_blocks(gather.details(inputs, chosen, asked, found, settings, number), gather.BLOCK))
-    passages = list(number.texts(PassageStore(inputs.records / "passages.parquet"), shown))
-    words = frequent(passages)
-    texts = list(in_blocks(passages, TEXTS, shortener(words)))
-    columns = _columns(inputs, chosen, asked, settings, collection)
-    columns |= {
-        "aside": [] if arms else among,
-        "blocks": {"details": gather.BLOCK, "texts": TEXTS},
-        "decimals": [of.decimals for of in found],
+    details = list(gather.details(inputs, shown, questions, columns, settings, number))
+    data = {
+        "collection": collection,
+        "depth": depth,
+        "aside": [] if arms else with_near_duplicates,
+        "decimals": [ranking.decimals for ranking in columns],
+        **_question_columns(inputs, questions),
+        **_measures(inputs, shown, questions, plan),
+        **_texts(shown, settings, questions),
     }
-    packed = page(collection, PackedPage(pack(columns), pack(words), details, texts))
+    texts = number.texts(PassageStore(inputs.records / "passages.parquet"), shown)
+    page = make_page(collection, data, details, texts)
     with files.replacing(out) as temporary:
-        temporary.write_bytes(packed)
-    return f"{len(asked.ids):,} questions, {len(shown)} rankings, {len(packed) / 1e6:.1f} MB in {out}"
+        temporary.write_bytes(page)
+    return f"{len(questions.ids):,} questions, {len(shown)} rankings, {len(page) / 1e6:.1f} MB in {out}"
 
 
-def measured_collection(data: Path, name: str | None) -> str:
-    """Raises ValueError where it was not measured, or none is named and there is not just one."""
-    known = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
-    if name is None and len(known) == 1:
-        return known[0]
-    if name not in known:
-        said = "none is named" if name is None else f"{name!r} was not measured"
-        raise ValueError(f"--collection: {said}; known are {', '.join(known) or 'none: run `dvc repro`'}")
+def find_collection(data: Path, name: str | None) -> str:
+    """Return the collection's name; raises ValueError where it was not measured, or none is named and there is not just
+    one."""
+    available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
+    if name is None and len(available) == 1:
+        return available[0]
+    if name not in available:
+        problem = "none is named" if name is None else f"{name!r} was not measured"
+        known = ", ".join(available) or "none: run `dvc repro`"
+        raise ValueError(f"--collection: {problem}; known are {known}")
     return name
 
 
-def found(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets, list[int]]:
-    """What the pipeline made of a collection."""
+class PipelineOutputs(NamedTuple):
+    """The inputs and settings that the pipeline made for a collection."""
+
+    inputs: ExploreInputs
+    report: ReportArms
+    sets: Sets
+    near_duplicates: list[int]
+
+
+def find_outputs(collection: Path, report: Path) -> PipelineOutputs:
     names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1])
+    inputs = ExploreInputs(*(collection / name for name in names), report)
     config = collection / "configs" / "explore.json"
     settings, sets, explore = read(config, report=ReportArms, sets=Sets, explore=Explore)
-    return ExploreInputs(*(collection / name for name in names), report), settings, sets, explore.near_duplicates
+    return PipelineOutputs(inputs, settings, sets, explore.near_duplicates)
 
 
-def remove_inactive(rankings: Path, settings: Explore) -> list[Path]:
+def remove_inactive(folder: Path, settings: Explore) -> list[Path]:
     """Delete and return the rankings that the pipeline no longer makes: DVC hashes the folder whole."""
-    left = [path for path in sorted(rankings.glob("[!.]*")) if path.name not in settings.rankings]
-    for path in left:
+    inactive = [path for path in sorted(folder.glob("[!.]*")) if path.name not in settings.rankings]
+    for path in inactive:
         files.discard(path)
-    return left
+    return inactive
 
 
-def _check(arms: Sequence[str], question_sets: Sequence[str], rankings: Iterable[str], sets: Sets) -> None:
-    """Raises ValueError for what was not measured."""
-    known = {"arm": list(rankings), "set": sets.evaluate}
-    for kind, names in (("arm", arms), ("set", question_sets)):
-        if missing := [name for name in names if name not in known[kind]]:
-            raise ValueError(f"--{kind} {missing[0]}: was not measured; known are {', '.join(known[kind])}")
+def _check_names(option: str, names: Sequence[str], available: Iterable[str]) -> None:
+    for name in names:
+        if name not in available:
+            raise ValueError(f"--{option} {name}: was not measured; known are {', '.join(available)}")
 
 
-def _columns(
-    inputs: ExploreInputs, chosen: Chosen, asked: MeasuredQuestions, settings: ReportArms, collection: str
-) -> dict[str, Any]:
-    """What the page knows of every question at once, and its overview."""
-    plan = make_plan(settings, chosen.sets)
-    found = load_rows(inputs.outcomes, plan.rows, chosen.sets)
-    whole = found.rows[found.rows["by"] == ""]["metric"].unique().tolist()
-    deepest = max(int(metric[3:]) for metric in whole if metric.startswith("mrr"))
-    from_ranks = {metric for metric in whole if metric.startswith(("top", "mrr")) and int(metric[3:]) <= deepest}
-    counted = [metric for metric in settings.columns if metric in whole and metric not in from_ranks]
-    table, ids = asked.table, asked.ids.to_pylist()
-    relations = table["relation"].to_pylist()
-    given = {question.id: question for question in read_questions(inputs.records / "questions.parquet", ids)}
-    own = [Outcomes([one.outcomes]) for one in chosen.rankings]
-    place = {question_id: i for i, question_id in enumerate(ids)}
+def _question_columns(inputs: ExploreInputs, questions: MeasuredQuestions) -> dict[str, Any]:
+    table, ids = questions.table, questions.ids.to_pylist()
+    by_id = {question.id: question for question in read_questions(inputs.records / "questions.parquet", ids)}
+    records = [by_id[question_id] for question_id in ids]
     return {
-        "collection": collection,
-        "depth": chosen.depth,
-        "deepest": deepest,
-        "arms": [one.name for one in chosen.rankings],
-        "said": [one.said for one in chosen.rankings],
-        "readersOfPaths": settings.of_paths,
-        "evidence": said.EVIDENCE.get(settings.strategy, f"evidence: what “{settings.strategy}” takes for it"),
-        "rows": list(plan.rows),
-        "baseline": settings.baseline,
-        "confidence": settings.confidence,
-        "metrics": {
-            name: [md.title(name), said.meaning(name), name in AWARENESS] for name in settings.columns if name in whole
-        },
-        "forms": {name: said.form(name) for form in said.FORMS for name in (form, f"{form}{CUT}")},
-        "sets": {name: asked.members[name].tolist() for name in chosen.sets},
+        "sets": {name: rows.tolist() for name, rows in questions.members.items()},
         "ids": ids,
-        "questions": [given[question_id].question for question_id in ids],
-        "answers": [given[question_id].answers for question_id in ids],
-        "hops": [len(given[question_id].hops or ()) for question_id in ids],
-        **{key: table[name].to_pylist() for key, name in (("types", "type"), ("hop_types", "hop_type"))},
-        "relations": relations,
-        "relationNames": {code: said.relation(code) for code in sorted({*filter(None, relations)})},
-        "first": [_first(of, chosen, place, f"mrr{deepest}") for of in own],
-        "values": {metric: [_values(of, chosen, place, metric) for of in own] for metric in counted},
-        "overview": {name: overview.of_set(name, found, inputs, plan) for name in chosen.sets},
-        "losses": overview.losses(inputs.training, plan),
+        "questions": [question.question for question in records],
+        "answers": [question.answers for question in records],
+        "hops": [len(question.hops or ()) for question in records],
+        "types": table["type"].to_pylist(),
+        "hop_types": table["hop_type"].to_pylist(),
+        "relations": table["relation"].to_pylist(),
     }
 
 
-def _first(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> list[int]:
-    """Rank of each question's first hit, 0 for none."""
-    return [round(1 / value) if value else 0 for value in _sums(of, chosen, place, metric)[0]]
+def _measures(
+    inputs: ExploreInputs, shown: Sequence[ShownRanking], questions: MeasuredQuestions, plan: ReportPlan
+) -> dict[str, Any]:
+    """Return each question's first hits and values, and the overview."""
+    rows = load_rows(inputs.outcomes, plan.rows, plan.sets)
+    present = rows.rows[rows.rows["by"] == ""]["metric"].unique().tolist()
+    deepest = max(int(metric[3:]) for metric in present if metric.startswith("mrr"))
+    columns = [metric for metric in plan.columns if metric in present]
+    outcomes = [Outcomes([ranking.outcomes]) for ranking in shown]
+    first = []
+    for ranking in outcomes:
+        sums, _ = _sums(ranking, questions, f"mrr{deepest}")
+        first.append([round(1 / value) if value else 0 for value in sums])
+    values = {}
+    for metric in columns:
+        if metric.startswith(("top", "mrr")) and int(metric[3:]) <= deepest:
+            continue  # the page counts it from the first hits
+        values[metric] = []
+        for ranking in outcomes:
+            sums, counts = _sums(ranking, questions, metric)
+            short = [int(value) if value.is_integer() else round(value, 4) for value in sums]
+            values[metric].append([short, counts])
+    return {
+        "deepest": deepest,
+        "rows": list(plan.rows),
+        "confidence": plan.sampling.confidence,
+        "metrics": {name: [md.title(name), words.explain_metric(name), name in AWARENESS] for name in columns},
+        "first": first,
+        "values": values,
+        "overview": {name: overview.make_overview(name, rows, inputs, plan) for name in plan.sets},
+        "losses": overview.loss_curves(inputs.training, plan.arms),
+    }
 
 
-def _values(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> list[list[float]]:
-    sums, counts = _sums(of, chosen, place, metric)
-    return [[int(value) if value.is_integer() else round(value, 4) for value in sums], counts]
-
-
-def _sums(of: Outcomes, chosen: Chosen, place: dict[str, int], metric: str) -> tuple[list[float], list[int]]:
-    """Of each question the sum of its values, and their number: 0 where it has none."""
+def _sums(outcomes: Outcomes, questions: MeasuredQuestions, metric: str) -> tuple[list[float], list[int]]:
+    """Return each question's sum of values, and their number: 0 where it has none."""
+    place = {question_id: i for i, question_id in enumerate(questions.ids.to_pylist())}
     sums, counts = np.zeros(len(place)), np.zeros(len(place), dtype=np.int64)
-    for name in chosen.sets:
-        found = of.of_training(0, name, metric)
-        rows = [place[question_id] for question_id in found.index]
-        sums[rows], counts[rows] = found["sums"], found["counts"]
+    for name in questions.members:
+        values = outcomes.of_training(0, name, metric)
+        rows = [place[question_id] for question_id in values.index]
+        sums[rows], counts[rows] = values["sums"], values["counts"]
     return sums.tolist(), counts.tolist()
+
+
+def _texts(shown: Sequence[ShownRanking], settings: ReportArms, questions: MeasuredQuestions) -> dict[str, Any]:
+    relations = sorted({*filter(None, questions.table["relation"].to_pylist())})
+    strategy = settings.strategy
+    return {
+        "arms": [ranking.name for ranking in shown],
+        "descriptions": [ranking.description for ranking in shown],
+        "readersOfPaths": settings.of_paths,
+        "evidence": words.EVIDENCE.get(strategy, f"evidence: what “{strategy}” takes for it"),
+        "forms": {name: words.explain_form(name) for form in words.FORMS for name in (form, f"{form}{CUT}")},
+        "behind": {metric: [md.title(metric), words.explain_metric(metric)] for metric in overview.BEHIND},
+        "relationNames": {code: words.name_relation(code) for code in relations},
+    }

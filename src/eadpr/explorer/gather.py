@@ -1,20 +1,21 @@
-"""What the explorer shows of each question: its rankings, which passages hold an answer, its positives with their
-evidence and what was cut from them.
+"""The details of each question in the explorer: its rankings, which passages hold an answer, its positives with their
+evidence and cuts, and readers' answers.
 
-Passages are numbered by first use, so that those of neighbouring questions stand side by side.
+Passages are numbered by first use, so that passages of neighbouring questions stand side by side.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, islice, pairwise, product
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eadpr.evaluation import metrics, outcomes
+from eadpr.evaluation.outcomes import MeasuredQuestions
 from eadpr.evaluation.question_tables import ReadAnswer
-from eadpr.explorer.packing import folded, signs
 from eadpr.explorer.rankings import AddedPassage, ExploreInputs, Numbering, RankingColumns, ShownRanking
 from eadpr.explorer.words import PLACEBOS
 from eadpr.report.config import ReportArms
@@ -23,151 +24,141 @@ from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Span
 from eadpr.text.answers import answer_spans
 
-BLOCK = 64  # questions that are unpacked together
+BLOCK = 128  # questions judged together
+
+Positives = dict[str, dict[str, Any]]  # passage id -> the positive as the page has it
 
 
-class Chosen(NamedTuple):
-    """What a page shows: the rankings, the question sets, and how many passages of each ranking."""
-
-    rankings: Sequence[ShownRanking]
-    sets: Sequence[str]
-    depth: int
-
-
-def questions(inputs: ExploreInputs, chosen: Chosen) -> outcomes.MeasuredQuestions:
-    return outcomes.asked(inputs.records, outcomes.members_of(inputs.records, chosen.sets))
+def read_questions_of(records: Path, sets: Sequence[str]) -> MeasuredQuestions:
+    return outcomes.asked(records, outcomes.members_of(records, sets))
 
 
 def details(
     inputs: ExploreInputs,
-    chosen: Chosen,
-    asked: outcomes.MeasuredQuestions,
-    rankings: Sequence[RankingColumns],
+    shown: Sequence[ShownRanking],
+    questions: MeasuredQuestions,
+    columns: Sequence[RankingColumns],
     settings: ReportArms,
     number: Numbering,
 ) -> Iterator[dict[str, Any]]:
-    """One for every question, in order, as the page reads it."""
+    """Yield the details of every question, in order."""
     store = PassageStore(inputs.records / "passages.parquet")
-    given = metrics.given_positives(inputs.positives / "positives.parquet", asked.ids)
-    positives = _positives(inputs, asked, settings)
-    scores = [_scores(one.pairs, asked) for one in chosen.rankings]
-    read = _read(inputs.outcomes, chosen, settings)
-    every, start = asked.records(inputs.records), 0
-    while block := list(islice(every, BLOCK)):
+    given = metrics.given_positives(inputs.positives / "positives.parquet", questions.ids)
+    positives = _read_positives(inputs, questions, settings.strategy)
+    scores = [_read_scores(ranking.pairs, questions) for ranking in shown]
+    answers = _read_answers(inputs.outcomes, shown, settings)
+    remaining, start = questions.records(inputs.records), 0
+    while block := list(islice(remaining, BLOCK)):
         relevant = metrics.relevant_of(given, start, block, {})
         judge = metrics.Judge(store, relevant)
         start += len(block)
         for question in block:
-            own = positives.get(question.id, {})
-            ranked = [of.passages.get(question.id, []) for of in rankings]
-            ids = list(dict.fromkeys([*chain.from_iterable(ranked), *own]))
-            of_corpus = [one for one in ids if not isinstance(one, AddedPassage)]  # near-duplicates are no hits
-            hits = judge(question, of_corpus) if of_corpus else []
-            pool = sorted({number(one) for one in ids})
-            place = {one: pool.index(number(one)) for one in ids}
-            held = [one for one, hit in zip(of_corpus, hits, strict=True) if hit]
+            of_question = positives.get(question.id, {})
+            ranked = [ranking.passages.get(question.id, []) for ranking in columns]
+            ids = list(dict.fromkeys([*chain.from_iterable(ranked), *of_question]))
+            of_corpus = [passage for passage in ids if not isinstance(passage, AddedPassage)]
+            hits = judge(question, of_corpus) if of_corpus else []  # near-duplicates are no hits
+            pool = sorted({number(passage) for passage in ids})
+            place = {passage: pool.index(number(passage)) for passage in ids}
+            edges = {passage_id: _answer_edges(question, passage_id, store) for passage_id in of_corpus}
             yield {
-                "pool": signs(_steps(pool)),
+                "pool": _differences(pool),
                 "ranked": [
-                    [signs(place[one] for one in of), signs(folded(_steps(columns.scores.get(question.id, []), -1)))]
-                    for of, columns in zip(ranked, rankings, strict=True)
+                    [[place[passage] for passage in passages], _differences(ranking.scores.get(question.id, []))]
+                    for passages, ranking in zip(ranked, columns, strict=True)
                 ],
-                "hits": [[place[one], _answers(question, one, store)] for one in held],
-                "relevant": sorted(place[one] for one in relevant[question.id] if one in place),
+                "hits": [[place[i], edges[i]] for i, hit in zip(of_corpus, hits, strict=True) if hit],
+                "relevant": sorted(place[passage_id] for passage_id in relevant[question.id] if passage_id in place),
                 "positives": [
-                    {"passage": place[one], "given": known["given"], "answers": _answers(question, one, store)}
-                    | known
-                    | {"scores": _by_form([of.get((question.id, one), {}) for of in scores])}
-                    for one, known in own.items()
+                    {
+                        "passage": place[i],
+                        "answers": edges[i],
+                        "scores": _group_by_form(scores, question.id, i),
+                        **positive,
+                    }
+                    for i, positive in of_question.items()
                 ],
-                "read": read.get(question.id, []),
+                "read": answers.get(question.id, []),
             }
 
 
-def _read(outcomes_: Path, chosen: Chosen, settings: ReportArms) -> dict[str, list[list[Any]]]:
-    """By question: reader, ranking (its place among those chosen), passages read, answer, 1 where it is right."""
-    rankings = {name for names in settings.reading.trainings.values() for name in names}
-    found: dict[str, list[list[Any]]] = {}
+def _read_answers(folder: Path, shown: Sequence[ShownRanking], settings: ReportArms) -> dict[str, list[list[Any]]]:
+    """Return by question: reader, ranking (its place in `shown`), passages read, answer, 1 where it is right."""
+    measured = {name for names in settings.reading.trainings.values() for name in names}
+    answers = defaultdict(list)
     for reader in settings.reading.active:
-        for place, name in enumerate(one.name for one in chosen.rankings):
-            if name in rankings:
-                for row in tables.rows(outcomes_ / "answers" / reader / f"{name}.parquet", ReadAnswer):
-                    found.setdefault(row.question_id, []).append([reader, place, *row[1:3], int(row.right)])
-    return found
+        for place, ranking in enumerate(shown):
+            if ranking.name in measured:
+                for row in tables.rows(folder / "answers" / reader / f"{ranking.name}.parquet", ReadAnswer):
+                    answers[row.question_id].append([reader, place, row.top_k, row.answer, int(row.right)])
+    return answers
 
 
-def _answers(question: Question, passage_id: str, store: PassageStore) -> list[int]:
+def _answer_edges(question: Question, passage_id: str, store: PassageStore) -> list[int]:
     (text,) = store.texts(store.rows([passage_id]))
-    return _flat(answer_spans(question.answers, text, question.answer_kind))
+    return _edges(answer_spans(question.answers, text, question.answer_kind))
 
 
-def _positives(
-    inputs: ExploreInputs, asked: outcomes.MeasuredQuestions, settings: ReportArms
-) -> dict[str, dict[str, dict[str, Any]]]:
-    """By question and passage, in the order of the file: gold evidence, what the annotator chose, and by form what was
-    cut from it."""
-    ids, strategy = frozenset(asked.ids.to_pylist()), settings.strategy
-    spans = _chosen_spans(inputs.evidence, ids, (strategy, *PLACEBOS))
-    cut = _distractors(inputs.distractors / "distractors.parquet", ids, strategy)
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+def _read_positives(inputs: ExploreInputs, questions: MeasuredQuestions, strategy: str) -> dict[str, Positives]:
+    """Return each question's positives, in the order of the file, with gold evidence, the annotator's evidence, and the
+    spans cut from them by form."""
+    ids = frozenset(questions.ids.to_pylist())
+    chosen: dict[tuple[str, str, str], list[int]] = {}  # question, passage, strategy -> edges of spans
+    for row in tables.rows(inputs.evidence, Evidence):
+        if row.question_id in ids and row.strategy in (strategy, *PLACEBOS):
+            chosen[row.question_id, row.passage_id, row.strategy] = _edges(row.chosen_spans)
+    cut = _read_cuts(inputs.distractors / "distractors.parquet", strategy)
+    positives: dict[str, Positives] = defaultdict(dict)
     for row in tables.rows(inputs.positives / "positives.parquet", Positive):
         if row.question_id in ids:
-            of = {name: spans[row.question_id, name].get(row.passage_id, []) for name in (strategy, *PLACEBOS)}
-            pseudo = of.pop(strategy)
-            removed = {"distractor": cut.get((row.question_id, row.passage_id), []), **of}
-            found.setdefault(row.question_id, {})[row.passage_id] = {
+            key = (row.question_id, row.passage_id)
+            removed = {"distractor": cut.get(key, [])} | {name: chosen.get((*key, name), []) for name in PLACEBOS}
+            positives[row.question_id][row.passage_id] = {
                 "given": row.source == metrics.GIVEN,
-                "gold": _flat(row.gold or []),
-                "pseudo": _flat(pseudo),
-                "removed": {form: _flat(of_form) for form, of_form in removed.items() if of_form},
+                "gold": _edges(row.gold or []),
+                "pseudo": chosen.get((*key, strategy), []),
+                "removed": {form: edges for form, edges in removed.items() if edges},
             }
-    return found
+    return positives
 
 
-def _distractors(path: Path, ids: frozenset[str], strategy: str) -> dict[tuple[str, str], list[Span]]:
-    """What the distractor that arms are measured with lacks, by question and positive."""
+def _read_cuts(path: Path, strategy: str) -> dict[tuple[str, str], list[int]]:
+    """Return the edges of the spans that the distractor lacks, by question and positive."""
     tables.count(path, Distractor)
     filters = [("strategy", "=", strategy), ("form", "=", "cut")]
     rows = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
     return {
-        (row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]]
+        (row["question_id"], row["passage_id"]): _edges([(span["start"], span["end"]) for span in row["removed"]])
         for row in rows
-        if row["question_id"] in ids
     }
 
 
-def _scores(path: Path, asked: outcomes.MeasuredQuestions) -> dict[tuple[str, str], dict[str, float]]:
-    """By question and positive, then form; none of a ranking that no forms were scored with (BM25, fused, two hops). A
-    form that was cut off after its difference is told by a `_cut` behind its name."""
+def _read_scores(path: Path, questions: MeasuredQuestions) -> dict[tuple[str, str], dict[str, float]]:
+    """Return scores by question and positive, then form; nothing for a ranking without scored forms (BM25, fused, two
+    hops). The name of a form that the encoder truncates before its difference ends in `_cut`."""
     if not path.exists():
         return {}
     tables.count(path, PairScore)
     table = pq.read_table(path)
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for row in table.filter(pc.is_in(table["question_id"], value_set=asked.ids)).to_pylist():
-        found.setdefault((row["question_id"], row["passage_id"]), {})[row["variant"]] = float(f"{row['score']:.6g}")
-    return found
+    scores = defaultdict(dict)
+    for row in table.filter(pc.is_in(table["question_id"], value_set=questions.ids)).to_pylist():
+        scores[row["question_id"], row["passage_id"]][row["variant"]] = float(f"{row['score']:.6g}")
+    return scores
 
 
-def _by_form(scores: Sequence[dict[str, float]]) -> dict[str, list[float | None]]:
-    return {form: [of.get(form) for of in scores] for form in dict.fromkeys(chain.from_iterable(scores))}
+def _group_by_form(
+    scores: Sequence[Mapping[tuple[str, str], Mapping[str, float]]], question_id: str, passage_id: str
+) -> dict[str, list[float | None]]:
+    """Return by form the scores of one positive, None for a ranking without."""
+    by_ranking = [ranking.get((question_id, passage_id), {}) for ranking in scores]
+    return {form: [forms.get(form) for forms in by_ranking] for form in dict.fromkeys(chain.from_iterable(by_ranking))}
 
 
-def _flat(spans: Sequence[Span]) -> list[int]:
-    return [edge for span in spans for edge in (span[0], span[1])] if spans else []
+def _edges(spans: Sequence[Span] | Sequence[tuple[int, int]] | None) -> list[int]:
+    """Return start, end, start, end ..."""
+    return [edge for span in spans or () for edge in (span[0], span[1])]
 
 
-def _steps(numbers: Sequence[int], sign: int = 1) -> list[int]:
-    """The first number, then how far each is above, or below, the one before: small numbers, which pack well."""
-    return [*numbers[:1], *(sign * (after - before) for before, after in pairwise(numbers))]
-
-
-def _chosen_spans(
-    path: Path, question_ids: Collection[str], strategies: Collection[str]
-) -> dict[tuple[str, str], dict[str, list[Span]]]:
-    """Map each (question id, strategy) to the chosen spans of its passages, by passage id."""
-    spans = {key: {} for key in product(question_ids, strategies)}
-    for row in tables.rows(path, Evidence):
-        if (key := (row.question_id, row.strategy)) in spans:
-            spans[key][row.passage_id] = row.chosen_spans
-    return spans
+def _differences(numbers: Sequence[int]) -> list[int]:
+    """Return the first number, then each difference to the number before: small numbers, which compress well."""
+    return [*numbers[:1], *(second - first for first, second in pairwise(numbers))]

@@ -1,12 +1,12 @@
 """The explorer's overview of a question set: means with intervals, differences, points of the plots, and counts."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.config import BM25
@@ -14,149 +14,153 @@ from eadpr.evaluation.outcomes import together
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.explorer import words
 from eadpr.explorer.rankings import ExploreInputs
+from eadpr.report import counts
 from eadpr.report import markdown as md
 from eadpr.report.differences import compare
 from eadpr.report.loss_log import read_loss
-from eadpr.report.plan import ReportPlan
+from eadpr.report.plan import ReportPlan, Rows, Sampling
 from eadpr.report.summary import MeasuredRows, select_set
 from eadpr.runtime import files
 
 POINTS = 120  # of a loss curve
 DIGITS = 5
-
-
-def of_set(name: str, found: MeasuredRows, inputs: ExploreInputs, settings: ReportPlan) -> dict[str, Any]:
-    """What the page shows above the questions; `settings` hold the rows shown."""
-
-    def of(row: str, metric: str) -> list[pd.DataFrame]:
-        return found.outcomes[row].of_trainings(name, metric)
-
-    columns, pairs = settings.columns, settings.comparisons
-    means = _intervals((Side(row, metric, of(row, metric)) for row in settings.rows for metric in columns), settings)
-    compared = (
-        Side(row, metric, of(row, metric), of(other, metric), BM25 in (row, other))
-        for row, other in pairs
-        for metric in columns
-    )
-    apart = _intervals(compared, settings)
-    return {
-        "means": {row: means.get(row, {}) for row in settings.rows},
-        "differences": [{"row": row, "with": other, "metrics": apart.get(row, {})} for row, other in pairs],
-        "trainings": {row: len(names) for row, names in settings.rows.items()},
-        "topk": _curves(_table(inputs.report / "topk.csv", name), settings, "accuracy"),
-        "types": _by_type(inputs.report / "aa_by_type.csv", name, settings),
-        "scores": {
-            metric: _curves(of_metric, settings, "low", "high", "share")
-            for metric, of_metric in _table(inputs.report / "score_differences.csv", name).groupby("metric", sort=False)
-        },
-        "counts": list(_counts(name, found.rows, inputs, settings)),
-    }
-
-
-def losses(training: Path, settings: ReportPlan) -> dict[str, list[list[float]]]:
-    """Of each arm's first training steps and the mean loss around them."""
-    curves = {}
-    for row, (name, *_) in settings.arms.items():
-        found = read_loss(training / name)
-        parts = np.array_split(found.to_numpy(np.float64), min(POINTS, len(found))) if len(found) else []
-        curves[row] = [[round(float(part[-1, 0])), _rounded(part[:, 1].mean())] for part in parts]
-    return curves
+BEHIND = ("aa_evidence", "controlled_aa_evidence")  # metrics with a plot of their score differences
 
 
 class Side(NamedTuple):
-    """Where a mean, or a difference of two, stands in the overview, and one metric of its trainings."""
+    """One metric of a row's trainings and, for a difference, of the row it is compared with."""
 
     row: str
     metric: str
     trainings: Sequence[pd.DataFrame]
-    other: Sequence[pd.DataFrame] = ()
+    reference: Sequence[pd.DataFrame] = ()
     fixed: bool = False
 
 
-def _intervals(sides: Iterable[Side], settings: ReportPlan) -> dict[str, dict[str, list[float]]]:
-    """By row and metric the estimate, its bounds and the number of questions; as the report has them. Nothing of a
-    side whose trainings share no question."""
-    options = settings.sampling._asdict()
-    found: dict[str, dict[str, list[float]]] = {}
-    single: dict[bytes, list[tuple[Side, NDArray, NDArray]]] = {}  # drawn together where questions have as many values
+def make_overview(name: str, measured: MeasuredRows, inputs: ExploreInputs, plan: ReportPlan) -> dict[str, Any]:
+    def read(row: str, metric: str) -> list[pd.DataFrame]:
+        return measured.outcomes[row].of_trainings(name, metric)
+
+    columns, rows = plan.columns, list(plan.rows)
+    means = _intervals((Side(row, metric, read(row, metric)) for row in rows for metric in columns), plan.sampling)
+    compared = (
+        Side(row, metric, read(row, metric), read(reference, metric), BM25 in (row, reference))
+        for row, reference in plan.comparisons
+        for metric in columns
+    )
+    differences = _intervals(compared, plan.sampling)
+    scores = _read_points(inputs.report / "score_differences.csv", name).groupby("metric", sort=False)
+    return {
+        "means": {row: means[row] for row in rows},
+        "differences": [{"row": row, "with": other, "metrics": differences[row]} for row, other in plan.comparisons],
+        "trainings": {row: len(names) for row, names in plan.rows.items()},
+        "topk": _curves(_read_points(inputs.report / "topk.csv", name), rows, "accuracy"),
+        "types": _shares_by_type(inputs.report / "aa_by_type.csv", name, [*plan.arms]),
+        "scores": {metric: _curves(points, rows, "low", "high", "share") for metric, points in scores},
+        "counts": list(_counts(name, measured.rows, inputs, plan)),
+    }
+
+
+def loss_curves(training: Path, arms: Rows) -> dict[str, list[list[float]]]:
+    """Return steps of each arm's first training and the mean loss around them."""
+    curves = {}
+    for row, (name, *_) in arms.items():
+        losses = read_loss(training / name).to_numpy(np.float64)
+        parts = np.array_split(losses, min(POINTS, len(losses))) if len(losses) else []
+        curves[row] = [[round(float(part[-1, 0])), _round(part[:, 1].mean())] for part in parts]
+    return curves
+
+
+def _intervals(sides: Iterable[Side], sampling: Sampling) -> dict[str, dict[str, list[float]]]:
+    """Return by row and metric the estimate, its bounds and the number of questions, as the report has them; nothing
+    for trainings that share no question."""
+    intervals: dict[str, dict[str, list[float]]] = defaultdict(dict)
+    single = defaultdict(list)  # by the counts of values per question: these share their resamples, which is fast
     for side in sides:
-        sums, counts = together([*side.trainings, *side.other])
+        sums, counts = together([*side.trainings, *side.reference])
         if not len(counts):
             continue
-        if len(side.trainings) == 1 and len(side.other) < 2:
-            single.setdefault(counts.tobytes(), []).append((side, sums[0] - sums[1:].sum(axis=0), counts))
-        elif side.other:
-            of = compare(side.trainings, side.other, settings.sampling, fixed=side.fixed)
-            found.setdefault(side.row, {})[side.metric] = _listed(of.interval)
+        if len(side.trainings) == 1 and len(side.reference) < 2:
+            single[counts.tobytes()].append((side, sums[0] - sums[1:].sum(axis=0), counts))
+        elif side.reference:
+            difference = compare(side.trainings, side.reference, sampling, fixed=side.fixed)
+            intervals[side.row][side.metric] = _as_list(difference.interval)
         else:
-            of = paired_bootstrap(sums, np.zeros_like(sums), counts=counts, **options)
-            found.setdefault(side.row, {})[side.metric] = _listed(of.both)
+            mean = paired_bootstrap(sums, np.zeros_like(sums), counts=counts, **sampling._asdict())
+            intervals[side.row][side.metric] = _as_list(mean.both)
     for group in single.values():
-        values = np.array([own for _, own, _ in group])
-        each = paired_bootstrap(values, np.zeros_like(values), counts=group[0][2], **options).each
-        for (side, _, _), interval in zip(group, each, strict=True):
-            found.setdefault(side.row, {})[side.metric] = _listed(interval)
-    return found
+        values = np.array([differences for _, differences, _ in group])
+        boot = paired_bootstrap(values, np.zeros_like(values), counts=group[0][2], **sampling._asdict())
+        for (side, _, _), interval in zip(group, boot.each, strict=True):
+            intervals[side.row][side.metric] = _as_list(interval)
+    return intervals
 
 
-def _listed(found: Interval) -> list[float]:
-    return [*map(_rounded, found[:3]), found.n]
+def _as_list(interval: Interval) -> list[float]:
+    return [*map(_round, interval[:3]), interval.n]
 
 
-def _curves(found: pd.DataFrame, settings: ReportPlan, *columns: str) -> dict[str, list[list[float]]]:
-    """By row, the columns of a plot's points as lists."""
-    own = {row: found[found["arm"] == row] for row in settings.rows}
-    return {row: [[*map(_rounded, of[column])] for column in columns] for row, of in own.items() if len(of)}
+def _curves(points: pd.DataFrame, rows: Sequence[str], *columns: str) -> dict[str, list[list[float]]]:
+    """Return by row the columns of a plot's points as lists."""
+    by_row = {row: points[points["arm"] == row] for row in rows}
+    return {row: [[*map(_round, of[column])] for column in columns] for row, of in by_row.items() if len(of)}
 
 
-def _by_type(path: Path, name: str, settings: ReportPlan) -> list[list[Any]]:
-    found = _table(path, name)
-    found = found[found["arm"].isin([*settings.arms])]
-    columns = ["type", "arm", "metric", "share", "pairs"]
-    return [[*of, _rounded(share), md.as_count(n)] for *of, share, n in found[columns].itertuples(index=False)]
+def _shares_by_type(path: Path, name: str, arms: Sequence[str]) -> list[list[Any]]:
+    points = _read_points(path, name)
+    points = points[points["arm"].isin(arms)][["type", "arm", "metric", "share", "pairs"]]
+    return [[*keys, _round(share), md.as_count(n)] for *keys, share, n in points.itertuples(index=False)]
 
 
-def _table(path: Path, name: str) -> pd.DataFrame:
-    """The points of a question set."""
+def _read_points(path: Path, name: str) -> pd.DataFrame:
+    """Return the points of a question set."""
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro report`")
-    found = pd.read_csv(path, keep_default_na=False)
-    return found[found["question_set"] == name]
+    points = pd.read_csv(path, keep_default_na=False)
+    return points[points["question_set"] == name]
 
 
-def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, settings: ReportPlan) -> Iterator[list[Any]]:
-    """Rows of what it is, what that means, and a number for each row of the overview (None where there is none)."""
-    meanings = words.QUESTIONS | {key: said for metric in AWARENESS for key, said in words.pairs(metric).items()}
-    whole = select_set(means, name)
-    counted = {(row, metric): n for row, metric, n in whole[["row", "metric", "n"]].itertuples(index=False)}
-    for key, said in meanings.items():
-        yield from _line(said, [counted.get((row, key)) for row in settings.rows])
-    logged = [_leaves(inputs.training / row / "metrics.json", row in settings.arms) for row in settings.rows]
-    refused = [_leaves(inputs.negatives / row / "report.json", row in settings.arms) for row in settings.rows]
-    for meanings, found in ((words.TRAINING, logged), (words.REFUSED, refused)):
-        for key, said in meanings.items():
-            yield from _line(said, [of.get(key) for of in found])
-    of_set = files.read_json(inputs.distractors / "report.json").get(name, {})
-    for strategy in (settings.strategy, "placebo", "placebo_words"):
-        cut = of_set.get(strategy, {}).get("cut", {"dropped": {}})
-        what = "a distractor" if strategy == settings.strategy else f"the placebo “{strategy.replace('_', ' ')}”"
-        for reason, count in cut["dropped"].items():
-            said = words.DROPPED.get(reason, reason.replace("_", " "))
-            yield [f"positives without {what}: {said}", "not compared in that measure", [count] * len(settings.rows)]
+def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, plan: ReportPlan) -> Iterator[list[Any]]:
+    """Yield label, meaning and a number for each row of the overview (None where there is none)."""
+    of_set = select_set(means, name)
+    counted = {(row, metric): n for row, metric, n in of_set[["row", "metric", "n"]].itertuples(index=False)}
+    for key, label in counts.QUESTIONS.items():
+        text = label if key == "n" else f"questions {label}"
+        yield from _line(text, words.MEANINGS.get(key, ""), [counted.get((row, key)) for row in plan.rows])
+    for key, label in counts.PAIRS.items():
+        metric = key.removeprefix("n_")
+        if metric in AWARENESS:
+            title = label
+        else:
+            metric, label = key, f"{title} {label}"
+        yield from _line(label, "", [counted.get((row, metric)) for row in plan.rows])
+    logged = [_read_numbers(inputs.training / row / "metrics.json", row in plan.arms) for row in plan.rows]
+    for key, label in counts.TRAINING.items():
+        text = label if key == "questions" else f"training: {label}"
+        yield from _line(text, words.MEANINGS.get(key, ""), [numbers.get(key) for numbers in logged])
+    refused = [_read_numbers(inputs.negatives / row / "report.json", row in plan.arms) for row in plan.rows]
+    for key, label in words.REFUSED.items():
+        yield from _line(label, "", [numbers.get(key) for numbers in refused])
+    distractors = files.read_json(inputs.distractors / "report.json").get(name, {})
+    for strategy in (plan.strategy, "placebo", "placebo_words"):
+        text = "a distractor" if strategy == plan.strategy else f"the placebo “{strategy.replace('_', ' ')}”"
+        for reason, count in distractors.get(strategy, {}).get("cut", {"dropped": {}})["dropped"].items():
+            why = words.DROPPED.get(reason, reason.replace("_", " "))
+            yield [f"positives without {text}: {why}", "not compared in that measure", [count] * len(plan.rows)]
 
 
-def _line(said: tuple[str, str], values: Sequence[float | None]) -> Iterator[list[Any]]:
-    """Nothing where nothing was counted."""
+def _line(label: str, meaning: str, values: Sequence[float | None]) -> Iterator[list[Any]]:
+    """Yield nothing where nothing was counted."""
     if any(values):
-        yield [*said, [None if value is None or np.isnan(value) else md.as_count(_rounded(value)) for value in values]]
+        numbers = [None if value is None or np.isnan(value) else md.as_count(_round(value)) for value in values]
+        yield [label, meaning, numbers]
 
 
-def _leaves(path: Path, trained: bool) -> dict[str, float]:
+def _read_numbers(path: Path, trained: bool) -> dict[str, float]:
     if not trained:
         return {}
-    found = md.leaves(files.read_json(path))
-    return {name.rpartition(".")[2]: value for name, value in found.items()}
+    return {name.rpartition(".")[2]: value for name, value in md.leaves(files.read_json(path)).items()}
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return round(float(value), DIGITS)

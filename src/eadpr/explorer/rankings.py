@@ -1,7 +1,7 @@
-"""Which rankings a page can show, what it takes of them, and the passages in them, near-duplicates too.
+"""The rankings that a page can show, and the passages in them, near-duplicates too.
 
-A ranking among near-duplicates is named after the arm, their generator and how many of each question joined:
-`eadpr+removed-5`.
+A ranking of the corpus with near-duplicates is named after the arm, their generator and how many of each question
+joined: `eadpr+removed-5`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import NearDuplicate, Ranked
 
-DIGITS = 4  # of a score that are kept
+DIGITS = 4  # of a score that the page has
 
 
 class ExploreInputs(NamedTuple):
@@ -41,19 +41,19 @@ class ExploreInputs(NamedTuple):
 
 
 class ShownRanking(NamedTuple):
-    """A table of Ranked or, where a `generator` made near-duplicates, of RankedAmong; what was measured of it; the
-    scores that its encoders give the forms of positives. `said`: what it is, where its name does not tell."""
+    """A table of Ranked or, if a `generator` made near-duplicates, of RankedAmong; its outcomes, and the scores `pairs`
+    that its encoders give the forms of positives. `description` explains a ranking that is not just an arm's."""
 
     name: str
     table: Path
     outcomes: Path
     pairs: Path
-    said: str
+    description: str
     generator: str = ""
 
 
 class AddedPassage(NamedTuple):
-    """A near-duplicate: it takes the place of a passage's id."""
+    """A near-duplicate; it stands where a ranking has a passage's id."""
 
     generator: str
     made_for: str
@@ -61,68 +61,79 @@ class AddedPassage(NamedTuple):
 
 
 class RankingColumns(NamedTuple):
-    """Of one ranking, by question: the passages, best first, and their scores as integers, `decimals` digits of which
-    stand behind the point."""
+    """One ranking by question: the passages, best first, and their scores as integers, in units of 10 ** -decimals."""
 
     passages: dict[str, list[str | AddedPassage]]
     scores: dict[str, list[int]]
     decimals: int
 
 
-def known(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[int]) -> dict[str, ShownRanking]:
-    """By name: those of the report's rows, then those among near-duplicates for each of `counts` but 0."""
-    found = {}
-    for name in (name for names in make_plan(settings, ()).rows.values() for name in names):
-        table = inputs.rankings / name / "evaluate.parquet"
-        measured, pairs = (folder / f"{name}.parquet" for folder in (inputs.outcomes, inputs.pairs))
-        found[name] = ShownRanking(name, table, measured, pairs, words.made_of(name, settings))
+def list_rankings(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[int]) -> dict[str, ShownRanking]:
+    """Return by name the rankings of the report's rows, then those with near-duplicates for each of `counts` but 0."""
+    rankings = []
+    for names in make_plan(settings, ()).rows.values():
+        for name in names:
+            table, outcomes = inputs.rankings / name / "evaluate.parquet", inputs.outcomes / f"{name}.parquet"
+            description = words.describe_ranking(name, settings)
+            rankings.append(ShownRanking(name, table, outcomes, inputs.pairs / f"{name}.parquet", description))
     for generator in settings.robustness.active:
         for name in (name for names in settings.robustness.trainings.values() for name in names):
-            folder = inputs.outcomes / "robustness" / generator / name
+            folder, pairs = inputs.outcomes / "robustness" / generator / name, inputs.pairs / f"{name}.parquet"
             for count in filter(None, counts):
-                own, said = among(name, generator, count), words.among(name, generator, count)
-                table, measured = ranking_among(folder, count), folder / f"{count}.parquet"
-                found[own] = ShownRanking(own, table, measured, inputs.pairs / f"{name}.parquet", said, generator)
-    return found
+                rankings.append(
+                    ShownRanking(
+                        name_with_near_duplicates(name, generator, count),
+                        ranking_among(folder, count),
+                        folder / f"{count}.parquet",
+                        pairs,
+                        words.describe_near_duplicates(name, generator, count),
+                        generator,
+                    )
+                )
+    return {ranking.name: ranking for ranking in rankings}
 
 
-def usual(settings: ReportArms, counts: Sequence[int]) -> tuple[list[str], list[str]]:
-    """The first training of each row of the report; of each row among near-duplicates, with the fewest of these."""
+def choose_default(settings: ReportArms, counts: Sequence[int]) -> tuple[list[str], list[str]]:
+    """Return the first training of each row of the report, and its rankings with the fewest near-duplicates."""
     first = [names[0] for names in make_plan(settings, ()).rows.values()]
-    fewest = [count for count in counts if count][:1]
-    rows = settings.robustness.trainings.values()
-    by = [(names[0], generator) for generator in settings.robustness.active for names in rows]
-    return first, [among(*one, count) for one in by for count in fewest]
+    with_near_duplicates = []
+    for count in [count for count in counts if count][:1]:
+        for generator in settings.robustness.active:
+            for names in settings.robustness.trainings.values():
+                with_near_duplicates.append(name_with_near_duplicates(names[0], generator, count))
+    return first, with_near_duplicates
 
 
-def among(name: str, generator: str, count: int) -> str:
+def name_with_near_duplicates(name: str, generator: str, count: int) -> str:
     return f"{name}+{generator}-{count}"
 
 
-def columns(shown: ShownRanking, asked: MeasuredQuestions, depth: int) -> RankingColumns:
-    """Raises ValueError where it has no question of these: it is another collection's."""
-    tables.count(shown.table, RankedAmong if shown.generator else Ranked)
-    found = pq.read_table(shown.table, filters=[("rank", "<=", depth)])
-    found = found.filter(pc.is_in(found["question_id"], value_set=asked.ids))
-    if not found.num_rows:
+def read_columns(ranking: ShownRanking, questions: MeasuredQuestions, depth: int) -> RankingColumns:
+    """Read the first `depth` ranks; raises ValueError for a ranking without these questions, another collection's."""
+    tables.count(ranking.table, RankedAmong if ranking.generator else Ranked)
+    rows = pq.read_table(ranking.table, filters=[("rank", "<=", depth)])
+    rows = rows.filter(pc.is_in(rows["question_id"], value_set=questions.ids))
+    if not rows.num_rows:
         raise ValueError(
-            f"{shown.table} has no passages for the {len(asked.ids):,} questions of the chosen sets: it ranks"
+            f"{ranking.table} has no passages for the {len(questions.ids):,} questions of the chosen sets: it ranks"
             " another collection's, or other sets; name a set of sets.evaluate, or run `dvc repro`"
         )
-    scores = found["score"].to_numpy()
+    scores = rows["score"].to_numpy()
     decimals = max(0, DIGITS - 1 - int(np.floor(np.log10(max(1e-9, np.abs(scores).max())))))
-    whole = np.rint(scores.astype(np.float64) * 10**decimals).astype(np.int64)
-    ids: list[str | AddedPassage] = found["passage_id"].to_pylist()
-    if shown.generator:
-        near = zip(found["made_for"].to_pylist(), found["number"].to_pylist(), strict=True)
-        ids = [AddedPassage(shown.generator, *of) if one is None else one for one, of in zip(ids, near, strict=True)]
-    ranked = pd.DataFrame({"passages": ids, "scores": whole})
-    lists = ranked.groupby(found["question_id"].to_pandas()).agg(list)
+    integers = np.rint(scores.astype(np.float64) * 10**decimals).astype(np.int64)
+    passages: list[str | AddedPassage] = rows["passage_id"].to_pylist()
+    if ranking.generator:
+        made_for, numbers = rows["made_for"].to_pylist(), rows["number"].to_pylist()
+        for i, passage_id in enumerate(passages):
+            if passage_id is None:
+                passages[i] = AddedPassage(ranking.generator, made_for[i], numbers[i])
+    frame = pd.DataFrame({"passages": passages, "scores": integers})
+    lists = frame.groupby(rows["question_id"].to_pandas()).agg(list)
     return RankingColumns(lists["passages"].to_dict(), lists["scores"].to_dict(), decimals)
 
 
 class Numbering:
-    """Numbers passages by first use; `texts` gives their rows in that order."""
+    """Numbers passages by first use; `texts` yields them in that order."""
 
     def __init__(self) -> None:
         self._places: dict[str | AddedPassage, int] = {}
@@ -131,26 +142,24 @@ class Numbering:
         return self._places.setdefault(passage, len(self._places))
 
     def texts(self, store: PassageStore, shown: Sequence[ShownRanking] = ()) -> Iterator[list[str]]:
-        """Id, title and text; of a near-duplicate the positive too that it is like, and the question."""
-        near = _near_duplicates(shown, self._places)
-        every = list(self._places)
-        for start in range(0, len(every), 4096):
-            part = every[start : start + 4096]
-            ids = [one for one in part if isinstance(one, str)]
+        """Yield id, title and text; of a near-duplicate also its positive and its question."""
+        near_duplicates = self._read_near_duplicates(shown)
+        passages = list(self._places)
+        for start in range(0, len(passages), 4096):
+            part = passages[start : start + 4096]
+            ids = [passage for passage in part if isinstance(passage, str)]
             rows = store.rows(ids)
             of_corpus = zip(ids, store.titles(rows), store.texts(rows), strict=True)
-            yield from (near[one] if isinstance(one, AddedPassage) else [*next(of_corpus)] for one in part)
+            for passage in part:
+                yield near_duplicates[passage] if isinstance(passage, AddedPassage) else [*next(of_corpus)]
 
-
-def _near_duplicates(
-    shown: Sequence[ShownRanking], wanted: dict[str | AddedPassage, int]
-) -> dict[AddedPassage, list[str]]:
-    paths = {one.generator: one.outcomes.with_name(DUPLICATES) for one in shown if one.generator}
-    found = {}
-    for generator, path in paths.items():
-        for row in tables.rows(path, NearDuplicate):
-            key = AddedPassage(generator, row.question_id, row.number)
-            if key in wanted:
-                own = f"{generator} {row.number + 1} for {row.question_id}"
-                found[key] = [own, row.title, row.text, row.passage_id, row.question_id]
-    return found
+    def _read_near_duplicates(self, shown: Sequence[ShownRanking]) -> dict[AddedPassage, list[str]]:
+        texts = {}
+        paths = {ranking.generator: ranking.outcomes.with_name(DUPLICATES) for ranking in shown if ranking.generator}
+        for generator, path in paths.items():
+            for row in tables.rows(path, NearDuplicate):
+                passage = AddedPassage(generator, row.question_id, row.number)
+                if passage in self._places:
+                    name = f"{generator} {row.number + 1} for {row.question_id}"
+                    texts[passage] = [name, row.title, row.text, row.passage_id, row.question_id]
+        return texts

@@ -1,29 +1,12 @@
-"""What the explorer says of measures, of the forms of a positive and of what is counted, in words for readers."""
+"""The explorer's texts for readers: metrics, forms of a positive, rankings, and why something was left out."""
 
 import re
 
-from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
+from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
 
-PAIRS = "Share of positives that the arm scores higher than {}. {}"
-NEED_NOT = "This need not be high: it says how much any cut of that length lowers the score."
-CHANCE = "Both texts are cut alike, so 50 % is what chance gives."
-_MEANINGS = {
-    "aa": PAIRS.format("the same passage without the answer", "EADPR's measure; a tie counts as wrong."),
-    "aa_evidence": PAIRS.format("the same passage without its evidence", "The evidence is what the annotator needed."),
-    "placebo_words": PAIRS.format("the same passage without as many other words", NEED_NOT),
-    "placebo_inside": PAIRS.format("the same passage without as many other words of its evidence", NEED_NOT),
-    "placebo": PAIRS.format("the same passage without another sentence of like length", NEED_NOT),
-    "placebo_second": PAIRS.format("the same passage without yet another sentence of like length", NEED_NOT),
-    "controlled_aa": f"Share of positives whose version without other words scores higher than the one without the"
-    f" answer. {CHANCE}",
-    "controlled_aa_inside": f"Share of positives whose version without other words of the evidence scores higher than"
-    f" the one without the answer. {CHANCE}",
-    "controlled_aa_evidence": f"Share of positives whose version without another sentence scores higher than the one"
-    f" without the evidence. {CHANCE}",
-}  # fmt: skip
-_CUT_OFF = {
+_METRICS = {
     "top": "Share of questions with a passage that holds an answer among the first {}.",
     "mrr": "Mean of 1 / rank of the first passage that holds an answer, 0 where none is among the first {}.",
     "id_top": "Share of questions with a passage that the source calls relevant among the first {}.",
@@ -43,7 +26,8 @@ FORMS = {
     "placebo_words": "without as many other words (a placebo)",
     "placebo_inside": "without other words of its evidence (a placebo)",
 }
-# What is removed to make a distractor, by strategy.
+PLACEBOS = tuple(name for name in FORMS if name.startswith("placebo"))
+# The evidence that is removed to make a distractor, by strategy.
 EVIDENCE = {
     "pseudo": "pseudo-evidence, found by the annotator",
     "gold": "evidence: the sentences that hold what the source marked",
@@ -51,40 +35,26 @@ EVIDENCE = {
     "window": "evidence: some words around the answers",
     "answer": "evidence: the answers themselves",
 }
-PLACEBOS = tuple(name for name in FORMS if name.startswith("placebo"))
-# What is counted of questions and pairs, by the report's names, and what it means for the figures.
-QUESTIONS = {
-    "n": ("questions", "all of them count in every share of questions"),
-    "n_ranked": ("questions with a ranking", "a question without one counts as wrong"),
-    "n_without_answers": (
-        "questions whose answer no text can hold",
-        "judged by which passages the source calls relevant, not by text",
-    ),
-    "n_unjudged": ("questions with neither answers nor relevant passages", "always wrong, for every arm"),
-}
-TRAINING = {
-    "questions": ("questions trained on", "those with a positive"),
-    "without_negatives": ("trained without a hard negative", "they learn from the other questions' passages alone"),
-    "without_distractor": ("trained without a distractor", "nothing teaches the arm what their evidence is"),
-    "without_placebo": ("trained without a placebo", "their distractor is not balanced by a harmless cut"),
-    "truncated": (
-        "with a cut that the encoder does not see",
-        "it lies behind the part of the passage that is read, so both versions look the same",
-    ),
-    "masked": (
-        "passages of a batch left out per step, since they hold the answer to another question",
-        "they would be punished although they are right",
-    ),
+# What counts mean for the figures, by the keys of report.counts.
+MEANINGS = {
+    "n": "all of them count in every share of questions",
+    "n_ranked": "a question without one counts as wrong",
+    "questions": "those with a positive",
+    "without_negatives": "they learn from the other questions' passages alone",
+    "without_distractor": "nothing teaches the arm what their evidence is",
+    "without_placebo": "their distractor is not balanced by a harmless cut",
+    "truncated": "both versions look the same to the encoder",
+    "masked": "they hold the answer to another question of the batch",
 }
 REFUSED = {
-    "is_positive": ("candidates refused as negatives: a positive of the question", ""),
-    "text_of_positive": ("candidates refused as negatives: the text of a positive", ""),
-    "title_of_positive": ("candidates refused as negatives: the title of a positive", ""),
-    "holds_answer": ("candidates refused as negatives: an answer stands in them", "probably right"),
-    "within_margin": ("candidates refused as negatives: scored too near to the positive", "perhaps right as well"),
-    "without_candidates": ("questions for which no negative was ranked", ""),
-    "without_negatives": ("questions for which every negative was refused", ""),
-}  # fmt: skip
+    "is_positive": "candidates refused as negatives: a positive of the question",
+    "text_of_positive": "candidates refused as negatives: the text of a positive",
+    "title_of_positive": "candidates refused as negatives: the title of a positive",
+    "holds_answer": "candidates refused as negatives: an answer stands in them",
+    "within_margin": "candidates refused as negatives: scored too near to the positive",
+    "without_candidates": "questions for which no negative was ranked",
+    "without_negatives": "questions for which every negative was refused",
+}
 DROPPED = {
     "no_answer": "the answer does not stand in the passage",
     "no_evidence": "no evidence was found",
@@ -98,7 +68,6 @@ DROPPED = {
     "no_swap": "there is no other answer to put in",
     "unreadable_reply": "the language model's reply could not be read",
 }
-
 NEAR_DUPLICATES = {
     "removed": "the passage without its evidence (further ones lack other sentences too)",
     "replaced": "the passage with a sentence from elsewhere in place of its evidence",
@@ -120,42 +89,30 @@ RELATIONS = {
 }  # fmt: skip
 
 
-def relation(code: str) -> str:
+def name_relation(code: str) -> str:
     return f"{RELATIONS[code]} ({code})" if code in RELATIONS else code
 
 
-def made_of(name: str, settings: ReportArms) -> str:
-    """What a ranking is, where it is not that of one arm."""
+def describe_ranking(name: str, settings: ReportArms) -> str:
+    """Describe a ranking that is not one arm's, else return nothing."""
     if name in settings.one_hop:
         return f"two hops: the passages of the best paths, learnt on the examples of {settings.one_hop[name]}"
     return "one ranking made of two" if name in settings.fused else ""
 
 
-def among(name: str, generator: str, count: int) -> str:
+def describe_near_duplicates(name: str, generator: str, count: int) -> str:
     many = "a near-duplicate" if count == 1 else f"{count} near-duplicates"
     return f"{name}’s ranking when {many} of each question's positive stood in the corpus: {NEAR_DUPLICATES[generator]}"
 
 
-def meaning(metric: str) -> str:
-    if metric in _MEANINGS:
-        return _MEANINGS[metric]
+def explain_metric(metric: str) -> str:
     if metric in AWARENESS:
-        return PAIRS.format(f"the same passage without what “{metric.removeprefix('aa_')}” takes for evidence", "")
+        return f"Share of pairs in which {AWARENESS[metric].meaning}."
     kind, cutoff = re.fullmatch(r"(\D+?)_?(\d*)", metric).groups()
-    return _CUT_OFF.get(kind, md.title(metric)).format(cutoff)
+    return _METRICS.get(kind, md.title(metric)).format(cutoff)
 
 
-def form(variant: str) -> str:
+def explain_form(variant: str) -> str:
     name = variant.removesuffix(CUT)
-    said = FORMS.get(name, f"without what “{name}” takes for evidence")
-    return said if name == variant else f"{said}; the encoder does not read that far"
-
-
-def pairs(metric: str) -> dict[str, tuple[str, str]]:
-    """What is counted of a measure of awareness."""
-    title = md.title(metric)
-    return {
-        f"n_{metric}": (f"{title}: positives compared", "the share is over these"),
-        f"n_{metric}{CUT}": (f"{title}: left out, cut where the encoder does not read", "both versions look the same"),
-        f"n_{metric}{WITHOUT}": (f"{title}: left out for want of a placebo", "there is nothing to compare with"),
-    }
+    text = FORMS.get(name, f"without what “{name}” takes for evidence")
+    return text if name == variant else f"{text}; the encoder does not read that far"

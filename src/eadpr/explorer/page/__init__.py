@@ -1,43 +1,58 @@
 """The page: one HTML file with data, code and styles inside. It loads nothing: its Content-Security-Policy allows the
-one script and the one style sheet that stand in it, told by their hashes.
+one script and the one style sheet in it by their hashes.
 
-The JavaScript files are ES modules. A page opened from disk may not import files, so they are joined into one script:
-names are unique across them, and lines of import and words of export go.
+The data stands in blocks of JSON, compressed, in base64, which are unpacked when they are needed. The JavaScript files
+are ES modules. A page opened from disk may not import files, so they are joined into one script: names are unique
+across them, and lines of import and words of export go.
 """
 
 import base64
 import hashlib
 import html
+import json
 import re
+import zlib
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
-
-from eadpr.explorer.packing import PackedPage
+from typing import Any
 
 MODULES = (
     "dom.js", "data.js", "state.js", "select.js", "plots.js", "overview.js", "table.js", "question.js", "main.js",
 )  # fmt: skip
 TEMPLATE, STYLE = "page.html", "style.css"
+QUESTIONS, PASSAGES = 128, 512  # unpacked together
 _FIELD = re.compile(r"\{\{(\w+)\}\}")
 
 
-def page(title: str, packed: PackedPage) -> bytes:
-    script, style = _script(), _read(STYLE)
-    blocks = [("columns", packed.columns), ("words", packed.words)]
-    blocks += [(f"details{i}", block) for i, block in enumerate(packed.details)]
-    blocks += [(f"texts{i}", block) for i, block in enumerate(packed.texts)]
-    data = "\n".join(f'<script type="text/plain" id="{name}">{block.decode()}</script>' for name, block in blocks)
+def make_page(title: str, columns: dict[str, Any], details: Iterable[Any], texts: Iterable[Any]) -> bytes:
+    """Return the HTML: `columns` of all questions, `details` of each question, `texts` of each passage."""
+    columns = columns | {"blocks": {"details": QUESTIONS, "texts": PASSAGES}}
+    scripts = [f'<script type="text/plain" id="columns">{pack(columns)}</script>']
+    for kind, values, size in (("details", details, QUESTIONS), ("texts", texts, PASSAGES)):
+        remaining, count = iter(values), 0
+        while block := list(islice(remaining, size)):
+            scripts.append(f'<script type="text/plain" id="{kind}{count}">{pack(block)}</script>')
+            count += 1
+    script, style = _join_modules(), _read(STYLE)
     fields = {
         "title": html.escape(title),
         "script_hash": _hash(script),
         "style_hash": _hash(style),
         "style": style,
         "script": script,
-        "data": data,
+        "data": "\n".join(scripts),
     }
     return _FIELD.sub(lambda match: fields[match[1]], _read(TEMPLATE)).encode()
 
 
-def _script() -> str:
+def pack(value: Any) -> str:
+    """Compress JSON; NaN is refused, since no browser reads it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _join_modules() -> str:
     parts = [re.sub(r"^import .*;\n|^export (?=\w)", "", _read(name), flags=re.MULTILINE) for name in MODULES]
     return "\n".join(parts)
 

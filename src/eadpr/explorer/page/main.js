@@ -1,6 +1,6 @@
 /* Puts the page together: state from the address, views, keys, downloads. */
 import { byId, h, select, watchTips } from "./dom.js";
-import { inFull, load } from "./data.js";
+import { load, loadQuestion } from "./data.js";
 import { VIEWS, read, written } from "./state.js";
 import { left } from "./select.js";
 import { meansTable, overview } from "./overview.js";
@@ -76,7 +76,7 @@ function refocus(place) {
 async function drawQuestion() {
   const asked = state.question;
   const place = data.place.get(asked);
-  const found = await inFull(data, place);
+  const found = await loadQuestion(data, place);
   if (state.question !== asked) return;
   const at = rows.indexOf(place);
   const around = { before: data.ids[rows[at - 1]], after: data.ids[rows[at + 1]],
@@ -93,7 +93,7 @@ async function drawQuestion() {
 async function contents() {
   if (state.question) {
     const place = data.place.get(state.question);
-    const { rankings } = await inFull(data, place);
+    const { rankings } = await loadQuestion(data, place);
     const two = [...new Set([state.a, state.b])];
     const lines = two.flatMap((arm) => rankings[data.arms.indexOf(arm)].map(({ rank, score, passage }) =>
       [arm, rank, score, passage.id, passage.title, passage.text, passage.hit, Boolean(passage.positive), passage.like]));

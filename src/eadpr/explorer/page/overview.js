@@ -4,12 +4,6 @@ import { dots, figure, legend, lines } from "./plots.js";
 
 const FEW = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 const BY_TYPE = ["aa", "placebo_words", "controlled_aa"];
-const BEHIND = {
-  aa_evidence: ["What the evidence is worth.", "The score of the positive less that of the same passage without its evidence. Right of the dotted"
-    + " line the arm notices that something is missing."],
-  controlled_aa_evidence: ["What the evidence is worth beyond a cut.", "Both passages were cut: the score without another sentence of like length, a"
-    + " placebo, less that without the evidence. Right of the dotted line the arm notices that it is the evidence that is missing."],
-};
 const BM25 = "bm25"; // is not trained
 
 export function overview(data, state, go) {
@@ -84,7 +78,9 @@ function plots(data, of) {
       { domain: [1, deepest], ticks: FEW.filter((k) => k <= deepest), label: "k (passages)", log: true },
       { domain: [low, 100], ticks, label: "questions (%)" })));
   if (of.types.length) made.push(byType(data, of));
-  for (const metric of Object.keys(BEHIND)) if (of.scores[metric]) made.push(scores(data, of.scores[metric], ...BEHIND[metric]));
+  for (const [metric, [title, meaning]] of Object.entries(data.behind)) {
+    if (of.scores[metric]) made.push(scores(data, of.scores[metric], `Scores behind ${title}.`, `${meaning} These pairs lie right of the dotted line.`));
+  }
   const trained = series(data, data.losses, (points) => points);
   if (trained.length) {
     const steps = Math.max(...trained.map(([, points]) => points[points.length - 1][0]));
@@ -106,8 +102,7 @@ function byType(data, of) {
   const rows = groups.flatMap((group) => arms.map((arm) => h("tr", {}, h("th", { scope: "row" }, `${group}, ${arm}`),
     BY_TYPE.map((metric) => h("td", {}, per100(of.types.find((one) => one[0] === group && one[1] === arm && one[2] === metric)?.[3] ?? null))))));
   return figure("Answer awareness by type of question.",
-    "Is the positive scored above itself without the answer? The placebo shows what any cut of that length does; controlled awareness"
-    + " compares the two cuts. The dotted line is chance.",
+    "The table above explains these measures. The dotted line is chance.",
     dots("Answer awareness, placebo and controlled awareness by question type; the numbers stand below", groups, panels),
     h("details", {}, h("summary", {}, "Numbers"), h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "%"),
       panels.map(([title]) => h("th", { scope: "col" }, title)))), h("tbody", {}, rows))));

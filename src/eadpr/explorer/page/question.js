@@ -108,7 +108,7 @@ function sideBySide(data, a, b, found, asked) {
         h("span", { class: "there" }, there ? `${other} ${there}` : `not in ${other}’s ${data.depth}`), " ", h("span", { class: "score" }, score.toFixed(data.decimals[data.arms.indexOf([a, b][side])]))),
       h("p", { class: "text" }, marked(passage.text, spansOf(passage))), h("p", { class: "soft" }, origin(passage, asked))));
     });
-    const said = data.said[data.arms.indexOf([a, b][side])];
+    const said = data.descriptions[data.arms.indexOf([a, b][side])];
     return h("div", { class: "ranking" }, h("h3", {}, [a, b][side]), said && h("p", { class: "soft" }, said),
       ranking.length ? h("ol", {}, items) : h("p", {}, `${[a, b][side]} has no ranking of this question.`));
   });

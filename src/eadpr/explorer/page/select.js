@@ -15,7 +15,7 @@ export function left(data, state) {
   const words = state.find.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = [[state.hit, true], [state.miss, false]];
   const asked = wanted.flatMap(([arms, hit]) => arms.map((arm) => [data.first[data.arms.indexOf(arm)], hit]));
-  const fits = (i) => words.every((word) => data.found[i].includes(word))
+  const fits = (i) => words.every((word) => data.searchable[i].includes(word))
     && (!state.type || data.types[i] === state.type)
     && (!state.relation || data.relations[i] === state.relation)
     && (!state.hop || hop(data, i) === state.hop)

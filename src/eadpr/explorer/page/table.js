@@ -54,7 +54,7 @@ export function measures(data, state, rows) {
 }
 
 function name(data, arm) {
-  const said = data.said[data.arms.indexOf(arm)];
+  const said = data.descriptions[data.arms.indexOf(arm)];
   return said ? term(arm, said) : arm;
 }
 
