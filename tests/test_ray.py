@@ -61,7 +61,7 @@ def test_an_error_of_a_worker_ends_the_stage_with_its_message(monkeypatch, tmp_p
     )  # fmt: skip
     ray = SimpleNamespace(data=data, nodes=lambda: [{"Alive": True, "Resources": {"CPU": 2.0}}])
     monkeypatch.setenv(cluster.ADDRESS, "local")
-    monkeypatch.setattr(cluster, "joined", lambda *_: nullcontext(ray))
+    monkeypatch.setattr(cluster, "connect", lambda _: nullcontext(ray))
     monkeypatch.setattr(machine, "settle", lambda _: None)
     monkeypatch.chdir(tmp_path)
     done = jobs.make_shards(lambda: work, lambda loaded: loaded, [0, 1], HARDWARE)
@@ -78,9 +78,9 @@ def test_without_ray_installed_the_message_says_so(monkeypatch):
 
 
 def test_actors_get_all_variables_that_settling_sets():
-    assert set(re.findall(r'environ\["(\w+)"\]', inspect.getsource(machine.settle))) == set(jobs.SETTLED)
+    assert set(re.findall(r'environ\["(\w+)"\]', inspect.getsource(machine.settle))) == set(cluster.SETTLED)
 
 
 def test_actors_get_where_work_is_kept_and_how_much_memory_joins_take():
     read = {name for of in (cache, engine) for name in re.findall(r'environ.get\("(\w+)"', inspect.getsource(of))}
-    assert {"EADPR_CACHE", "EADPR_MEMORY"} <= read <= set(jobs.CARRIED)
+    assert {"EADPR_CACHE", "EADPR_MEMORY"} <= read <= set(cluster.CARRIED)
