@@ -1,6 +1,6 @@
-"""The stage `read`: what a reader answers to the evaluated questions from the first k passages of a ranking, or paths.
+"""The stage `read`: a reader's answers to the evaluated questions from the first k passages of a ranking, or paths.
 
-A passage is a path of one.
+A passage is a path of length one.
 """
 
 from collections.abc import Sequence
@@ -11,23 +11,21 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from eadpr.readers import kinds, shards
+from eadpr.readers import kinds, scores, shards
 from eadpr.readers.config import Read
-from eadpr.readers.extractive import ExtractiveReader, in_passes
-from eadpr.readers.fid import FusionReader, fused, passage_inputs
+from eadpr.readers.extractive import ExtractiveReader, score_in_passes
+from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
 from eadpr.readers.inputs import Input
 from eadpr.readers.predictions import Prediction, Sentence, Titles, write_official
-from eadpr.readers.scores import (
-    KINDS,
-    PathScores,
-    best_spans,
-    highest,
-    most_probable,
-    selected_span,
-    sentence_means,
-    supporting,
+from eadpr.readers.scores import KINDS, PathScores
+from eadpr.readers.selection import (
+    PathRows,
+    path_rows,
+    ranking_table,
+    read_ranked_ids,
+    read_ranked_paths,
+    sample_questions,
 )
-from eadpr.readers.selection import PathRows, ranked, ranked_ids, ranked_table, rows_of, sampled
 from eadpr.runtime import cache, files
 from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
@@ -41,31 +39,33 @@ from eadpr.storage.records import Question
 def answer_questions(
     records: Path, ranking: Path, reader: Path, out: Path, *, settings: Read, sets: Sets, hardware: Machine
 ) -> int:
-    """Write predictions.parquet and predictions.json, of a reader of paths HotpotQA's official file, to the folder
-    `out`; returns the number of questions.
+    """Write predictions.parquet and predictions.json, for a reader of paths HotpotQA's official file, to the folder
+    `out`; return the number of questions.
 
-    A question without a ranked passage has no prediction. Where a ranking ends before the last of `top_k`, all of it is
-    read. Finished shards stay in the cache until `out` is written. Raises ValueError for a ranked question that is not
+    A question without a ranked passage has no prediction. A ranking shorter than the last of `top_k` is read to its
+    end. Finished shards stay in the cache until `out` is written. Raises ValueError for a ranked question that is not
     evaluated.
     """
     store = PassageStore(records / "passages.parquet")
     model = kinds.load(reader).to(machines.device())
-    settings, of_paths = settings.of(model.settings), model.settings.of_paths
-    answers = ANSWERING[model.settings.kind](model, store, settings, hardware)
-    table = ranked_table(ranking, "evaluate", hops=of_paths)
-    ids = _asked(records / "question_sets.parquet", table, settings, sets)
+    settings, of_paths = settings.for_reader(model.settings), model.settings.of_paths
+    answerer = ANSWERERS[model.settings.kind](model, store, settings, hardware)
+    table = ranking_table(ranking, "evaluate", hops=of_paths)
+    ids = _ids_to_read(records / "question_sets.parquet", table, settings, sets)
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
 
-    def answered(asked: tuple[str, list[list[str]]]) -> list[Prediction]:
-        question_id, paths = asked
-        return answers(questions[question_id], rows_of(store, paths))
+    def answer(ranked: tuple[str, list[list[str]]]) -> list[Prediction]:
+        question_id, paths = ranked
+        return answerer(questions[question_id], path_rows(store, paths))
 
     inputs = [records / "passages.parquet", records / "questions.parquet", table, reader]
     with cache.workspace("readings", machines.key(__file__, inputs, ids, settings, hardware)) as folder:
-        asked = (one for one in ranked(table, settings.top_k[-1]) if one[0] in questions)
+        ranked = (row for row in read_ranked_paths(table, settings.top_k[-1]) if row[0] in questions)
         with files.new_folder(out) as temporary:
             predictions = temporary / "predictions.parquet"
-            shards.write(predictions, Prediction, asked, answered, folder=folder, label="read", total=len(ids))
+            shards.write_in_shards(
+                predictions, Prediction, ranked, answer, folder=folder, label="read", total=len(ids)
+            )
             rows = list(tables.rows(predictions, Prediction))
             if of_paths:
                 write_official(temporary / "predictions.json", rows, Titles(records, ids))
@@ -75,124 +75,132 @@ def answer_questions(
     return len({row.question_id for row in rows})
 
 
-def _asked(question_sets: Path, table: Path, settings: Read, sets: Sets) -> list[str]:
-    """The ranked questions that are read, in the order of the ranking."""
+def _ids_to_read(question_sets: Path, table: Path, settings: Read, sets: Sets) -> list[str]:
+    """Return the ranked questions to read, in the order of the ranking."""
     members = {name: read_question_ids(question_sets, [name]) for name in sets.evaluate}
     evaluated = frozenset(chain.from_iterable(members.values()))
-    wanted = frozenset(chain.from_iterable(sampled(members, settings).values()))
-    ids = ranked_ids(table)
+    sample = frozenset(chain.from_iterable(sample_questions(members, settings).values()))
+    ids = read_ranked_ids(table)
     for question_id in ids:
         if question_id not in evaluated:
             raise ValueError(f"{table}: question_id {question_id!r} is in none of sets.evaluate; run `dvc repro`")
-    return [question_id for question_id in ids if question_id in wanted]
+    return [question_id for question_id in ids if question_id in sample]
 
 
 def _entries(questions: dict[str, Question], rows: list[Prediction]) -> list[dict[str, object]]:
-    """Every question with its predictions, as JSON has them: without what is None."""
-    found = []
-    for question_id, of_one in groupby(rows, key=attrgetter("question_id")):
-        asked = questions[question_id]
-        given = [{k: v for k, v in row._asdict().items() if v is not None and k != "question_id"} for row in of_one]
-        found.append({"id": asked.id, "question": asked.question, "answers": asked.answers, "predictions": given})
-    return found
+    """Return every question with its predictions for JSON, without fields that are None."""
+    entries = []
+    for question_id, group in groupby(rows, key=attrgetter("question_id")):
+        question, predictions = questions[question_id], []
+        for row in group:
+            fields = row._asdict()
+            del fields["question_id"]
+            predictions.append({name: value for name, value in fields.items() if value is not None})
+        entry = {"id": question_id, "question": question.question, "answers": question.answers}
+        entries.append(entry | {"predictions": predictions})
+    return entries
 
 
 class ExtractiveAnswerer:
-    """The best span of the passage that the reader selects among the first k; of paths the most probable answer of all,
-    by MDR's reader the highest, with the supporting sentences of its path."""
+    """Answers with the best span of the passage that the reader selects among the first k.
+
+    A reader of paths answers with the most probable answer of all paths, MDR's reader with the one of the highest
+    score, each with the supporting sentences of its path.
+    """
 
     def __init__(self, reader: ExtractiveReader, store: PassageStore, settings: Read, hardware: Machine) -> None:
-        self._reader = reader
-        self._marked = reader.marks is not None
-        self._store = store
-        self._passages = reader.passages_of(store)
-        self._settings = settings
-        self._hardware = hardware
+        self._reader, self._store = reader, store
+        self._settings, self._hardware = settings, hardware
+        self._is_mdr = reader.marks is not None
+        self._passages = reader.load_passages(store)
 
     def __call__(self, question: Question, paths: Sequence[PathRows]) -> list[Prediction]:
-        """A prediction for every `top_k`, from paths, best first; each is read once."""
+        """Return a prediction for every `top_k`, from paths, the best first; each is read once."""
         paths = paths[: self._settings.top_k[-1]]
         inputs = self._reader.inputs(question.question, paths, self._passages)
-        found = self.scores(inputs)
-        return [self._prediction(question, k, paths, inputs, found[:k]) for k in self._settings.top_k]
+        scored = self.score_paths(inputs)
+        return [self._predict(question, k, paths, inputs, scored[:k]) for k in self._settings.top_k]
 
     @torch.inference_mode()
-    def scores(self, inputs: Sequence[Input]) -> list[PathScores]:
-        """What each path has to say, in the order given."""
-        found: dict[int, PathScores] = {}
-        for part, of_part, passage_PT in in_passes(self._reader, inputs, self._hardware):
-            options = {"longest": self._settings.answer_tokens, "normed": not self._marked}
-            best = best_spans(of_part.start, of_part.end, passage_PT, **options)
-            for at, (i, span, score) in enumerate(zip(part, best, of_part.paths.tolist(), strict=True)):
-                one = of_part.at(at)
-                kinds_K = None if one.kinds is None else one.kinds.cpu().numpy()
-                found[i] = PathScores(score, span, kinds_K, one.sentences)
-        return [found[i] for i in range(len(inputs))]
+    def score_paths(self, inputs: Sequence[Input]) -> list[PathScores]:
+        """Return the scores and best span of each input."""
+        scored: dict[int, PathScores] = {}
+        for places, batch, passage_PT in score_in_passes(self._reader, inputs, self._hardware):
+            options = {"longest": self._settings.answer_tokens, "normed": not self._is_mdr}
+            spans = scores.best_spans(batch.start, batch.end, passage_PT, **options)
+            for row, (i, span, score) in enumerate(zip(places, spans, batch.paths.tolist(), strict=True)):
+                logits = batch.row(row)
+                kinds_K = None if logits.kinds is None else logits.kinds.cpu().numpy()
+                scored[i] = PathScores(score, span, kinds_K, logits.sentences)
+        return [scored[i] for i in range(len(inputs))]
 
-    def _prediction(
-        self, question: Question, top_k: int, paths: Sequence[PathRows], inputs: list[Input], found: list[PathScores]
+    def _predict(
+        self, question: Question, top_k: int, paths: Sequence[PathRows], inputs: list[Input], scored: list[PathScores]
     ) -> Prediction:
         of_paths = self._reader.settings.of_paths
-        decide = highest if self._marked else most_probable if of_paths else selected_span
-        chosen = decide(found)
-        if chosen is None:
+        if self._is_mdr:
+            choice = scores.highest(scored)
+        else:
+            choice = scores.most_probable(scored) if of_paths else scores.selected_span(scored)
+        if choice is None:
             return Prediction(question.id, top_k, "")
-        best, path, given = found[chosen.path], paths[chosen.path], inputs[chosen.path]
-        support = self._support(path, given, best.sentences_T) if of_paths else None
-        told = Prediction(question.id, top_k, chosen.kind, chosen.score, passage_score=best.path, support=support)
-        if chosen.kind != "span":
-            return told
-        place, span = given.characters(best.span.first, best.span.last)
-        if place >= len(path):
-            return told._replace(answer=KINDS[1:][place - len(path)])
+        best, path, path_input = scored[choice.path], paths[choice.path], inputs[choice.path]
+        support = self._support(path, path_input, best.sentences_T) if of_paths else None
+        prediction = Prediction(
+            question.id, top_k, choice.kind, choice.score, passage_score=best.path, support=support
+        )
+        if choice.kind != "span":
+            return prediction
+        place, span = path_input.characters(best.span.first, best.span.last)
+        if place >= len(path):  # behind the passages a marked input has yes and no
+            return prediction._replace(answer=KINDS[1:][place - len(path)])
         piece = self._passages.piece(path[place], span)
         answer = piece.strip()  # a token of byte-level BPE holds the space before its word
         start = span.start + piece.index(answer)
-        told = told._replace(answer=answer, passage_id=self._store.ids([path[place]])[0])
-        return told if start < 0 else told._replace(start=start, end=start + len(answer))
+        prediction = prediction._replace(answer=answer, passage_id=self._store.ids([path[place]])[0])
+        return prediction if start < 0 else prediction._replace(start=start, end=start + len(answer))
 
-    def _support(self, path: PathRows, given: Input, sentences_T: Tensor) -> list[Sentence]:
-        sentences = self._passages.sentences_in(given, path)
+    def _support(self, path: PathRows, path_input: Input, sentences_T: Tensor) -> list[Sentence]:
+        sentences = self._passages.sentences_in(path_input, path)
         sentence_T = torch.from_numpy(sentences.sentence_T)
-        scores_S = sentence_means(sentences_T.cpu()[: len(sentence_T)], sentence_T, len(sentences.numbers)).numpy()
+        logits_T = sentences_T.cpu()[: len(sentence_T)]
+        means_S = scores.sentence_means(logits_T, sentence_T, len(sentences.numbers)).numpy()
         ids = self._store.ids(path)
-        chosen = supporting(scores_S, sentences, of_each=not self._marked)
+        chosen = scores.supporting(means_S, sentences, best_of_passage=not self._is_mdr)
         return [Sentence(ids[place], number) for place, number in chosen]
 
 
 class FusionAnswerer:
-    """What Fusion-in-Decoder writes; greedy decoding."""
+    """Answers as Fusion-in-Decoder writes, by greedy decoding."""
 
     def __init__(self, reader: FusionReader, store: PassageStore, settings: Read, hardware: Machine) -> None:
-        self._reader = reader
-        self._store = store
-        self._settings = settings
-        self._hardware = hardware
+        self._reader, self._store = reader, store
+        self._settings, self._hardware = settings, hardware
 
     @torch.inference_mode()
     def __call__(self, question: Question, paths: Sequence[PathRows]) -> list[Prediction]:
-        """A prediction for every `top_k`, from paths of one passage, best first; each passage is encoded once."""
+        """Return a prediction for every `top_k`, from paths of one passage, the best first; each is encoded once."""
         rows = [row for path in paths[: self._settings.top_k[-1]] for row in path]
-        inputs = passage_inputs(self._reader, self._store, question, rows)
+        inputs = tokenize_passages(self._reader, self._store, question, rows)
         with machines.autocast(self._hardware):
             states = self._reader.states(inputs)
-            return [self._prediction(question, k, states[:k]) for k in self._settings.top_k]
+            return [self._predict(question, k, states[:k]) for k in self._settings.top_k]
 
-    def _prediction(self, question: Question, top_k: int, states: list[Tensor]) -> Prediction:
+    def _predict(self, question: Question, top_k: int, states: list[Tensor]) -> Prediction:
         if not states:
             return Prediction(question.id, top_k, "")
         model, tokenizer = self._reader.model, self._reader.tokenizer
-        made = model.generate(
-            **fused(states),
+        generated = model.generate(
+            **decoder_inputs(states),
             do_sample=False,
             num_beams=1,
             max_new_tokens=self._settings.output_tokens,
             output_scores=True,
             return_dict_in_generate=True,
         )
-        scores = model.compute_transition_scores(made.sequences, made.scores, normalize_logits=True)
-        answer = tokenizer.decode(made.sequences[0], skip_special_tokens=True).strip()
-        return Prediction(question.id, top_k, answer, float(scores.sum()))
+        token_scores = model.compute_transition_scores(generated.sequences, generated.scores, normalize_logits=True)
+        answer = tokenizer.decode(generated.sequences[0], skip_special_tokens=True).strip()
+        return Prediction(question.id, top_k, answer, float(token_scores.sum()))
 
 
-ANSWERING = {"extractive": ExtractiveAnswerer, "paths": ExtractiveAnswerer, "fid": FusionAnswerer}
+ANSWERERS = {"extractive": ExtractiveAnswerer, "paths": ExtractiveAnswerer, "fid": FusionAnswerer}

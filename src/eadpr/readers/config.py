@@ -8,11 +8,11 @@ from eadpr.runtime.section import Section
 from eadpr.training.optimiser import Optimiser
 
 Kind = Literal["extractive", "paths", "fid"]
-GOLD = "gold"  # the ranking that holds the positives which the source gave
+GOLD = "gold"  # the ranking of the source's positives
 
 
 class NegativesPerQuestion(Section):
-    """How many of a question's passages without an answer are kept: so many per positive, within bounds."""
+    """The number of a question's passages without an answer to use: so many per positive, within bounds."""
 
     per_positive: int = Field(ge=0)
     least: int = Field(ge=0)
@@ -31,10 +31,11 @@ class NegativesPerQuestion(Section):
 class Reader(Optimiser):
     """Settings of a reader.
 
-    `model` None: what the reader's `init` names. `tokens` is the longest input: question and passages with their
-    titles. `depth`: the first passages of a question's ranking, or paths, that are looked at; `passages` of them, the
-    right one included, are read in a step. `answers` None: all places count. `half`: of the training questions, the one
-    learnt from (`Fold`). `support` weighs the loss of supporting sentences."""
+    `model` None means the reader's `init`. `tokens` is the longest input: question and passages with their titles.
+    Lessons are drawn from the first `depth` passages, or paths, of a question's ranking; a step reads `passages` of
+    them, the right one included. At most `answers` places of an answer count, None: all. `half` is the half of the
+    training questions to learn from (`Fold`). `support` weighs the loss of supporting sentences.
+    """
 
     kind: Kind
     model: Annotated[str, Field(min_length=1)] | None
@@ -57,11 +58,12 @@ class Reader(Optimiser):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        read = "the passages of a path after a question" if self.of_paths else "a text after a question and a title"
-        each = "" if self.of_paths else " each"
-        if self.question_tokens + (8 if self.of_paths else self.question_tokens + 4) > self.tokens:
+        # Beside the question: some tokens of a path's passages, or a title and a text.
+        rest = 8 if self.of_paths else self.question_tokens + 4
+        if self.question_tokens + rest > self.tokens:
             raise ValueError(
-                f"tokens ({self.tokens}) must leave room for {read} of question_tokens ({self.question_tokens}){each}"
+                f"tokens ({self.tokens}) must leave {rest} or more to passages after question_tokens"
+                f" ({self.question_tokens}) of a question"
             )
         if self.kind == "fid" and self.passages > self.depth:
             raise ValueError(f"passages ({self.passages}) must not exceed depth ({self.depth})")
@@ -75,12 +77,12 @@ class Reader(Optimiser):
 
     @property
     def section(self) -> str:
-        """Of params.yaml, whose values win over those of other sections."""
+        """The section of params.yaml with values that win over those of other sections."""
         return "path_reader" if self.of_paths else "reader"
 
     @property
     def title_tokens(self) -> int:
-        """In a path as long as the input: titles are cut with the texts behind them."""
+        """The longest title; in a path titles are only cut with the texts after them."""
         return self.tokens if self.of_paths else self.question_tokens
 
 
@@ -91,9 +93,9 @@ class PathReader(Reader):
 
 
 class Read(Section):
-    """`top_k`: each is read from so many passages of a ranking, in rising order. `paths`: how many paths a reader of
-    these reads; `path_answer_tokens`: the length of its longest answer. `questions`: of each question set at most so
-    many are read, None: all; `seed` draws them."""
+    """`top_k` are the numbers of passages to answer from, in rising order. A reader of paths reads `paths` of them, and
+    its answers have at most `path_answer_tokens`. At most `questions` of each question set are read, None: all; `seed`
+    draws them."""
 
     top_k: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
     paths: int = Field(ge=1)
@@ -111,11 +113,13 @@ class Read(Section):
 
     @property
     def metrics(self) -> list[str]:
-        """Names of what is measured: `em_5`, `f1_5` and so on."""
+        """The names of the metrics: `em_5`, `f1_5` and so on."""
         return [f"{kind}_{k}" for kind in ("em", "f1") for k in self.top_k]
 
-    def of(self, reader: Reader) -> Self:
-        """What holds for this reader: one of paths reads the first `paths` of every question, with answers up to
-        `path_answer_tokens`."""
-        own = {"top_k": [self.paths], "questions": None, "answer_tokens": self.path_answer_tokens}
-        return self.model_copy(update=own) if reader.of_paths else self
+    def for_reader(self, reader: Reader) -> Self:
+        """Return the settings of this reader: a reader of paths reads `paths` for every question."""
+        if not reader.of_paths:
+            return self
+        return self.model_copy(
+            update={"top_k": [self.paths], "questions": None, "answer_tokens": self.path_answer_tokens}
+        )

@@ -1,8 +1,8 @@
-"""Stage `denoise`: keeps the ranked passages that a reader clearly takes for negatives (RocketQA's rule).
+"""Stage `denoise`: keep the ranked passages that a reader is sure are negatives (RocketQA's rule).
 
-Many passages that hold no known answer still answer the question. A reader that sees question and passage together
-scores each, 0 to 1; only passages below a threshold stay to be mined (Qu et al., 2021: 0.1), and those above another
-may become positives (0.9).
+Many passages without a known answer still answer the question. A reader that sees question and passage together scores
+each, 0 to 1; negatives are mined from passages below a threshold (Qu et al., 2021: 0.1), and passages above another may
+become positives (0.9).
 """
 
 from pathlib import Path
@@ -16,12 +16,12 @@ from eadpr.storage import engine
 from eadpr.storage.rankings import PROMOTED
 from eadpr.storage.records import Positive, Ranked
 
-SOURCE = "reader"  # of such positives
+SOURCE = "reader"  # of the new positives
 REASONS = ("unscored", "doubtful", "positive")
 
 
 class PassageScore(NamedTuple):
-    """How sure a reader is, 0 to 1, that the passage answers the question; in the order of the ranking it scored."""
+    """A reader's confidence, 0 to 1, that the passage answers the question; rows are in the order of the ranking."""
 
     made_by = "score_passages"
     question_id: str
@@ -41,11 +41,12 @@ class Denoise(Section):
 
 
 def denoise(positives: Path, ranking: Path, scores: Path, out: Path, *, settings: Denoise) -> int:
-    """Write train.parquet, report.json and, with `above`, the new positives to the folder `out`; returns the rows kept.
+    """Write train.parquet, report.json and, with `above`, the new positives to the folder `out`.
 
-    `ranking` is a folder with a train.parquet; ranks stay as they are, with gaps. The question's own positives stay,
-    whatever their scores: a margin is measured from theirs. A passage without a score is taken out, since it may be a
-    positive. Raises ValueError for a score that is none, and where no ranked passage has one.
+    `ranking` is a folder with a train.parquet; ranks stay as they are, with gaps. A question's positives stay whatever
+    their scores, because margins are relative to them. A passage without a score is dropped, since it may be a
+    positive. Raises ValueError for a number that is no probability, and if no ranked passage has a score. Return the
+    number of remaining rows.
     """
     train = ranking / "train.parquet"
     with engine.connect() as connection:
@@ -61,11 +62,11 @@ def denoise(positives: Path, ranking: Path, scores: Path, out: Path, *, settings
                 " score that ranking with a reader, or name the ranking that was scored under `denoised`"
             )
         with files.new_folder(out) as folder:
-            count = engine.write(connection, _KEPT, folder / "train.parquet", Ranked)
+            count = engine.write(connection, _REMAINING, folder / "train.parquet", Ranked)
             if settings.above is not None:
                 engine.write(connection, _PROMOTED, folder / PROMOTED, Positive, {"source": SOURCE})
-            taken = {reason: counts[reason] for reason in REASONS}
-            report = {"of": ranking.name, "ranked": counts["ranked"], "kept": count, "out": taken}
+            dropped = {reason: counts[reason] for reason in REASONS}
+            report = {"of": ranking.name, "ranked": counts["ranked"], "kept": count, "out": dropped}
             files.write_json(folder / "report.json", report)
     return count
 
@@ -74,17 +75,16 @@ def _check(connection: engine.Connection, ranking: Path, scores: Path) -> None:
     def first(query: str) -> tuple[str, ...] | None:
         return connection.execute(f"{query} LIMIT 1").fetchone()
 
-    if found := first(f"FROM scores WHERE NOT score BETWEEN 0 AND 1 ORDER BY {engine.POSITION}"):
+    if row := first(f"FROM scores WHERE NOT score BETWEEN 0 AND 1 ORDER BY {engine.POSITION}"):
         raise ValueError(
-            f"{scores}: question {found[0]!r}, passage {found[1]!r}: score is {found[2]}, expected a probability from 0"
-            " to 1"
+            f"{scores}: question {row[0]!r}, passage {row[1]!r}: score is {row[2]}, expected a probability from 0 to 1"
         )
-    if found := first("SELECT question_id, passage_id FROM scores GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL"):
+    if row := first("SELECT question_id, passage_id FROM scores GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL"):
         raise ValueError(
-            f"{scores}: question {found[0]!r}, passage {found[1]!r}: scored twice; score a passage once per question"
+            f"{scores}: question {row[0]!r}, passage {row[1]!r}: scored twice; score a passage once per question"
         )
-    if found := first(f"FROM scores ANTI JOIN ranked USING (question_id) ORDER BY {engine.POSITION}"):
-        raise ValueError(f"{scores}: question {found[0]!r} is not in {ranking}; score that ranking again")
+    if row := first(f"FROM scores ANTI JOIN ranked USING (question_id) ORDER BY {engine.POSITION}"):
+        raise ValueError(f"{scores}: question {row[0]!r} is not in {ranking}; score that ranking again")
 
 
 _JUDGED = f"""
@@ -103,7 +103,7 @@ _COUNTS = f"""
 SELECT count(*) AS ranked, count(sure) AS scored,
     {", ".join(f"count(*) FILTER (reason = '{reason}') AS {reason}" for reason in REASONS)} FROM judged
 """
-_KEPT = "SELECT question_id, passage_id, rank, score FROM judged WHERE reason IS NULL ORDER BY pos"
+_REMAINING = "SELECT question_id, passage_id, rank, score FROM judged WHERE reason IS NULL ORDER BY pos"
 _PROMOTED = """
 SELECT question_id, passage_id, $source AS source, NULL::STRUCT("start" INT, "end" INT)[] AS gold
 FROM judged JOIN (SELECT question_id, min(pos) AS place FROM judged GROUP BY question_id) USING (question_id)

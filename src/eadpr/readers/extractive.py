@@ -1,11 +1,12 @@
-"""The extractive reader: any encoder with heads that select a path and a span of its texts; a passage is a path of one.
+"""The extractive reader: an encoder with heads that select a path and a span of its texts. A passage is a path of
+length one.
 
-Of passages as DPR's reader (Karpukhin et al., 2020, section 6.1); of paths it also tells the kind of answer and the
-supporting sentences, as MDR's (Xiong et al., 2021). Selection and kinds are read from the first token. Token types are
-0 for the question and 1 after it, where the encoder has them.
+A reader of passages is DPR's (Karpukhin et al., 2020, section 6.1). A reader of paths also predicts the kind of answer
+and the supporting sentences, like MDR's (Xiong et al., 2021). Selection and kinds are read from the first token. Token
+types, if the encoder has them, are 0 for the question and 1 after it.
 
-MDR's own reader, as `stages.convert` makes a folder of it, has the head `pooler` and none of kinds. That tells that its
-inputs are marked (`inputs`). It is read here, not trained.
+MDR's published reader, in the folder that `stages.convert` makes, has a head `pooler` and none for kinds. By that it is
+recognised, and its inputs are marked (`inputs`). It is used here, not trained.
 Shapes: P paths of one question, T tokens, K kinds of answer.
 """
 
@@ -21,7 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import cached_file
 
 from eadpr.readers.config import Reader
-from eadpr.readers.inputs import NOWHERE, Input, Marks, Passages, ids_of, make_input, marked_input
+from eadpr.readers.inputs import NOWHERE, Input, Marks, Passages, make_input, marked_input, to_ids
 from eadpr.readers.scores import KINDS
 from eadpr.runtime import files, machine, model_folders, parallel
 from eadpr.runtime.machine import Machine
@@ -30,14 +31,14 @@ from eadpr.training.encoder import folder_of, position_limit, pretrained
 from eadpr.training.padding import batches, pad
 
 HEADS = "heads.safetensors"
-MARK = "[unused1]"  # MDR's, before each sentence
-# Of a pass, padding included. CPU: of SQuAD's lengths MiniLM reads 20 so in half the time of all at once.
+MARK = "[unused1]"  # in front of each sentence for MDR's reader
+# Per pass, with padding. On a CPU MiniLM reads 20 inputs of SQuAD's lengths so in half the time of one pass.
 TOKENS = {"cpu": 512, "cuda": 16_384}
 
 
 class Logits(NamedTuple):
-    """Of P inputs, float32; `start`, `end` (P, T), `paths` (P,), of readers of paths too `kinds` (P, K) and
-    `sentences` (P, T), by token: that of a sentence is the mean of its tokens', and MDR's that of its mark."""
+    """Logits of P inputs, float32: `start`, `end` (P, T), `paths` (P,) and, for readers of paths, `kinds` (P, K) and
+    `sentences` (P, T), by token. A sentence's logit is the mean of its tokens', or its mark's for MDR's reader."""
 
     start: Tensor
     end: Tensor
@@ -45,14 +46,16 @@ class Logits(NamedTuple):
     kinds: Tensor | None
     sentences: Tensor | None
 
-    def at(self, i: int) -> Self:
-        """Those of one input, without the first dimension."""
+    def row(self, i: int) -> Self:
+        """Return the logits of one input, without the first dimension."""
         return Logits(*(None if part is None else part[i] for part in self))
 
 
 class ExtractiveReader(torch.nn.Module):
-    """`marked`: MDR's. Raises ValueError for a tokenizer without offsets or special tokens, and for too few
-    positions."""
+    """An encoder with heads; `marked` for MDR's reader.
+
+    Raises ValueError for a tokenizer without offsets or special tokens, and for an encoder with too few positions.
+    """
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader, *, marked: bool = False
@@ -70,10 +73,8 @@ class ExtractiveReader(torch.nn.Module):
             )
         if hasattr(model, "pooler"):
             model.pooler = None  # unused
-        self.model = model
-        self.tokenizer = tokenizer
-        self.settings = settings
-        self.marks = marks_of(tokenizer) if marked else None
+        self.model, self.tokenizer, self.settings = model, tokenizer, settings
+        self.marks = find_marks(tokenizer) if marked else None
         width = model.config.hidden_size
         self.spans = torch.nn.Linear(width, 2)
         self.passages = torch.nn.Linear(width, 1)
@@ -89,35 +90,38 @@ class ExtractiveReader(torch.nn.Module):
             torch.nn.init.zeros_(head.bias)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Logits:
-        """(P, T) each; types are not used by an encoder that has none."""
+        """Return the logits; all arguments are (P, T). Token types are ignored if the encoder has none."""
         types = {"token_type_ids": token_type_ids} if getattr(self.model.config, "type_vocab_size", 0) > 1 else {}
-        found = self.model(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
-        start_PT, end_PT = self.spans(found).float().unbind(-1)
-        pooled = found[:, 0] if self.marks is None else self.pooler(found[:, 0]).tanh()
+        states = self.model(input_ids=input_ids, attention_mask=attention_mask, **types).last_hidden_state
+        start_PT, end_PT = self.spans(states).float().unbind(-1)
+        pooled = states[:, 0] if self.marks is None else self.pooler(states[:, 0]).tanh()
         paths_P = self.passages(pooled).float().squeeze(-1)
         if not self.settings.of_paths:
             return Logits(start_PT, end_PT, paths_P, None, None)
-        kinds_PK = self.kinds(found[:, 0]).float() if self.marks is None else None
-        return Logits(start_PT, end_PT, paths_P, kinds_PK, self.sentences(found).float().squeeze(-1))
+        kinds_PK = self.kinds(states[:, 0]).float() if self.marks is None else None
+        return Logits(start_PT, end_PT, paths_P, kinds_PK, self.sentences(states).float().squeeze(-1))
 
     def question_ids(self, question: str) -> list[int]:
-        asked = question.replace("’", "'").strip() if self.marks is None else question.removesuffix("?")
-        return ids_of(self.tokenizer, asked)[: self.settings.question_tokens]
+        text = question.replace("’", "'").strip() if self.marks is None else question.removesuffix("?")
+        return to_ids(self.tokenizer, text)[: self.settings.question_tokens]
 
-    def passages_of(self, store: PassageStore) -> Passages:
+    def load_passages(self, store: PassageStore) -> Passages:
         mark = None if self.marks is None else self.marks.sentence
         return Passages(self.tokenizer, store, title_tokens=self.settings.title_tokens, mark=mark)
 
     def inputs(self, question: str, paths: Sequence[Sequence[int]], passages: Passages) -> list[Input]:
-        """Pairs the question with each path, which is rows of passages: an input for each."""
-        asked = self.question_ids(question)
-        of_paths = ([passages.tokens(row) for row in path] for path in paths)
+        """Return an input of the question and each path, a sequence of rows of passages."""
+        question_ids = self.question_ids(question)
         make = make_input if self.marks is None else partial(marked_input, marks=self.marks)
-        return [make(self.tokenizer, question=asked, passages=own, most=self.settings.tokens) for own in of_paths]
+        inputs = []
+        for path in paths:
+            tokens = [passages.tokens(row) for row in path]
+            inputs.append(make(self.tokenizer, question=question_ids, passages=tokens, most=self.settings.tokens))
+        return inputs
 
 
-def marks_of(tokenizer: PreTrainedTokenizerBase) -> Marks:
-    """Raises ValueError for a tokenizer that lacks one of these."""
+def find_marks(tokenizer: PreTrainedTokenizerBase) -> Marks:
+    """Return the ids of the marks. Raises ValueError if the tokenizer lacks one."""
     ids = [tokenizer.convert_tokens_to_ids(word) for word in (*KINDS[1:], MARK)]
     if tokenizer.unk_token_id in ids:
         raise ValueError(
@@ -128,15 +132,13 @@ def marks_of(tokenizer: PreTrainedTokenizerBase) -> Marks:
 
 
 def start(init: Path, settings: Reader) -> ExtractiveReader:
-    """A trained reader as it is, or one of an encoder, that of the passages where there are two, with random heads.
+    """Load a trained reader, or put random heads on an encoder, the passage encoder if there are two.
 
-    Raises ValueError where these are not to be trained.
+    Raises ValueError for random heads that are not to be trained.
     """
-    if settings.model is None:
-        name = str(folder_of(init, "passage"))
-    else:
-        two = model_folders.has_two_sides(settings.model)
-        name = str(folder_of(Path(settings.model), "passage")) if two else settings.model
+    name = settings.model or str(init)
+    if settings.model is None or model_folders.has_two_sides(name):
+        name = str(folder_of(Path(name), "passage"))
     torch.manual_seed(settings.seed)
     encoder = pretrained(name, settings.revision)
     optional = {f"_raise_exceptions_for_{what}": False for what in ("missing_entries", "connection_errors")}
@@ -163,16 +165,16 @@ def load(folder: Path, settings: Reader) -> ExtractiveReader:
 def _with_heads(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader, path: Path
 ) -> ExtractiveReader:
-    """Raises ValueError for heads of a reader of another kind."""
-    found = load_file(path)
-    marked = settings.of_paths and "pooler.weight" in found
+    """Return a reader with the heads of the file `path`. Raises ValueError for heads of a reader of another kind."""
+    weights = load_file(path)
+    marked = settings.of_paths and "pooler.weight" in weights
     reader = ExtractiveReader(model, tokenizer, settings, marked=marked)
-    if set(found) != set(heads := _heads(reader)):
+    if set(weights) != set(heads := _heads(reader)):
         raise ValueError(
-            f"{path} holds {', '.join(sorted(found))}, but a reader of kind {reader.settings.kind} has"
+            f"{path} holds {', '.join(sorted(weights))}, but a reader of kind {reader.settings.kind} has"
             f" {', '.join(sorted(heads))}; give a reader of this kind, or an encoder"
         )
-    for name, value in found.items():
+    for name, value in weights.items():
         heads[name].data.copy_(value)
     return reader
 
@@ -182,37 +184,37 @@ def _heads(reader: ExtractiveReader) -> dict[str, Tensor]:
 
 
 def save(folder: Path, reader: ExtractiveReader) -> None:
-    """Into an existing folder: an encoder in Hugging Face's layout, and the heads beside it."""
+    """Write the encoder in Hugging Face's layout, and the heads, to an existing folder."""
     reader.model.save_pretrained(folder)
     reader.tokenizer.save_pretrained(folder)
     with files.replacing(folder / HEADS) as temporary:
         save_file({name: p.detach().cpu() for name, p in _heads(reader).items()}, temporary)
 
 
-def logits(reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine) -> tuple[Logits, Tensor]:
-    """Logits of the inputs and, (P, T), which passage of its path each token's text is of, or NOWHERE."""
-    ids, mask = pad([given.ids for given in inputs], reader.tokenizer.pad_token_id)
-    after = torch.tensor([given.after for given in inputs])[:, None]
-    types = ((torch.arange(ids.shape[1]) >= after) & mask.bool()).long()
+def compute_logits(reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine) -> tuple[Logits, Tensor]:
+    """Return the logits of the inputs and, (P, T), the place of each token's passage in its path, or NOWHERE."""
+    ids, mask = pad([row.ids for row in inputs], reader.tokenizer.pad_token_id)
+    question_lengths = torch.tensor([row.question_length for row in inputs])[:, None]
+    types = ((torch.arange(ids.shape[1]) >= question_lengths) & mask.bool()).long()
     passage_PT = torch.full(ids.shape, NOWHERE)
-    for row, given in zip(passage_PT, inputs, strict=True):
-        row[: len(given.ids)] = torch.from_numpy(given.passage_T)
+    for passage_T, row in zip(passage_PT, inputs, strict=True):
+        passage_T[: len(row.ids)] = torch.from_numpy(row.passage_T)
     device = machine.device()
     with machine.autocast(hardware):
-        found = reader(ids.to(device), mask.to(device), types.to(device))
-    return found, passage_PT.to(device)
+        logits = reader(ids.to(device), mask.to(device), types.to(device))
+    return logits, passage_PT.to(device)
 
 
-def passes(inputs: Sequence[Input]) -> list[list[int]]:
-    """Which inputs are read together, those of like length, the longest first; by their places among `inputs`."""
-    return [part.tolist() for part in batches([len(given.ids) for given in inputs], TOKENS[machine.device()])]
+def group_passes(inputs: Sequence[Input]) -> list[list[int]]:
+    """Group inputs of similar length to read together, the longest first; return their places."""
+    return [part.tolist() for part in batches([len(row.ids) for row in inputs], TOKENS[machine.device()])]
 
 
-def in_passes(
+def score_in_passes(
     reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine
 ) -> Iterator[tuple[list[int], Logits, Tensor]]:
-    """`logits` of each of the `passes`, with the places of its inputs."""
-    parts = passes(inputs)
-    found = parallel.spread(lambda part: logits(reader, [inputs[i] for i in part], hardware), parts)
-    for part, (of_part, passage_PT) in zip(parts, found, strict=True):
-        yield part, of_part, passage_PT
+    """Yield the places of each pass's inputs and the results of `compute_logits`."""
+    groups = group_passes(inputs)
+    results = parallel.spread(lambda group: compute_logits(reader, [inputs[i] for i in group], hardware), groups)
+    for group, (logits, passage_PT) in zip(groups, results, strict=True):
+        yield group, logits, passage_PT

@@ -1,5 +1,5 @@
-"""Fusion-in-Decoder (Izacard and Grave, 2021): a T5 whose encoder reads each passage with the question by itself, and
-whose decoder attends to all of them at once and writes the answer.
+"""Fusion-in-Decoder (Izacard and Grave, 2021): the encoder of a T5 reads each passage with the question separately, and
+its decoder attends to all of them at once and writes the answer.
 
 Shapes: P passages of one question, T tokens of one, N tokens of all, D dimensions of a state.
 """
@@ -20,19 +20,17 @@ from eadpr.supervision.annotator_manifest import read_manifest
 from eadpr.training.padding import batches, pad
 
 FORM = "question: {question} title: {title} context: {text}"
-TOKEN_BUDGET = 8_192  # of an encoder pass, padding included; decides the last bits of the states
-TARGET_TOKENS = 64  # longer answers are learnt up to there
+TOKEN_BUDGET = 8_192  # of an encoder pass, with padding; decides the last bits of the states
+TARGET_TOKENS = 64  # longer answers are cut
 
 
 class FusionReader(torch.nn.Module):
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader) -> None:
         super().__init__()
-        self.model = model
-        self.tokenizer = tokenizer
-        self.settings = settings
+        self.model, self.tokenizer, self.settings = model, tokenizer, settings
 
     def input_ids(self, question: str, title: str, text: str) -> list[int]:
-        """Ids of one passage in FORM, cut at the end to `tokens`."""
+        """Return the ids of one passage in FORM, cut at the end to `tokens`."""
         return self._ids(FORM.format(question=question, title=title, text=text), self.settings.tokens)
 
     def target_ids(self, answer: str) -> list[int]:
@@ -43,29 +41,30 @@ class FusionReader(torch.nn.Module):
         return self.tokenizer(cased, truncation=True, max_length=most, verbose=False).input_ids
 
     def states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
-        """(T, D) states of each passage in the order given; those of like length share a pass, padding is left out."""
-        found: dict[int, Tensor] = {}
+        """Return the states (T, D) of each passage without padding; passages of similar length share a pass."""
+        states: dict[int, Tensor] = {}
         for part in batches([len(row) for row in ids], TOKEN_BUDGET):
             input_ids, mask = pad([ids[i] for i in part], self.tokenizer.pad_token_id)
             device = self.model.device
             states_PTD = self.model.get_encoder()(
                 input_ids=input_ids.to(device), attention_mask=mask.to(device)
             ).last_hidden_state
-            found |= {int(i): states[: len(ids[i])] for i, states in zip(part, states_PTD, strict=True)}
-        return [found[i] for i in range(len(ids))]
+            for i, states_TD in zip(part.tolist(), states_PTD, strict=True):
+                states[i] = states_TD[: len(ids[i])]
+        return [states[i] for i in range(len(ids))]
 
 
-def fused(states: Sequence[Tensor]) -> dict[str, Tensor | BaseModelOutput]:
-    """What the decoder gets of the states of passages: all of them, (1, N, D), in their order."""
+def decoder_inputs(states: Sequence[Tensor]) -> dict[str, Tensor | BaseModelOutput]:
+    """Return the decoder's inputs: the states of all passages in order, (1, N, D), and their mask."""
     states_1ND = torch.cat(list(states))[None]
     mask_1N = torch.ones(states_1ND.shape[:2], dtype=torch.int64, device=states_1ND.device)
     return {"encoder_outputs": BaseModelOutput(last_hidden_state=states_1ND), "attention_mask": mask_1N}
 
 
 def start(init: Path, settings: Reader) -> FusionReader:
-    """The T5 of `model`, or the first one that the stage `annotator` left in the folder `init`."""
+    """Load the T5 of `model`, or the first one of the annotator in the folder `init`."""
     if settings.model is not None:
-        found = qa_model.load(settings.model, revision=settings.revision, setting="reader.model")
+        base = qa_model.load(settings.model, revision=settings.revision, setting="reader.model")
     else:
         manifest = read_manifest(init)
         if not manifest.models:
@@ -73,8 +72,8 @@ def start(init: Path, settings: Reader) -> FusionReader:
                 f"{init} holds no model (annotator.model: {manifest.source}) that a reader of kind fid could start"
                 " from; set annotator.model, or reader.model to a T5"
             )
-        found = qa_model.load_annotator(init, manifest, 0)
-    reader = FusionReader(*found, settings)
+        base = qa_model.load_annotator(init, manifest, 0)
+    reader = FusionReader(*base, settings)
     for part in reader.modules():  # T5 applies this one as a function, where `set_dropout` does not see it
         if isinstance(getattr(part, "dropout", None), float):
             part.dropout = settings.attention_dropout
@@ -89,9 +88,9 @@ def save(folder: Path, reader: FusionReader) -> None:
     qa_model.save(folder, reader.model, reader.tokenizer)
 
 
-def passage_inputs(
+def tokenize_passages(
     reader: FusionReader, store: PassageStore, question: Question, rows: Sequence[int]
 ) -> list[list[int]]:
-    """Ids of each passage, by row, with the question."""
+    """Return the ids of the question with each of the passages, which are rows of the store."""
     passages = zip(store.titles(rows), store.texts(rows), strict=True)
     return [reader.input_ids(question.question, title, text) for title, text in passages]

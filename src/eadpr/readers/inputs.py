@@ -1,9 +1,9 @@
-"""A question and a path of passages as one sequence of tokens, and where in the passages its tokens stand.
+"""A question and a path of passages as one sequence of tokens, with the places of its tokens in the passages.
 
 `[CLS] question [SEP] title [SEP] text`, then `[SEP] title [SEP] text` for each further passage. Answers and sentences
-are sought in texts, never in titles. A marked input, that of MDR's reader (Xiong et al., 2021, as in its code), is
+are in texts, never in titles. A marked input, for MDR's reader (Xiong et al., 2021, as in its code), is
 `[CLS] question [SEP] yes no [SEP] title [unused1] sentence [unused1] sentence [SEP] title …`, then a last
-[SEP]: answers are sought in titles too, and yes and no are spans. T tokens, P paths, S sentences.
+[SEP]: answers may be in titles too, and yes and no are spans. T tokens, P paths, S sentences.
 """
 
 from collections.abc import Sequence
@@ -18,20 +18,21 @@ from eadpr.storage.records import Passage, Span
 from eadpr.supervision import spans
 
 NOWHERE = -1
-PASSAGES_KEPT = 16_384  # tokenised passages, about 5 kB each
+CACHED_PASSAGES = 16_384  # tokenised, about 5 kB each
 
 
 class Marks(NamedTuple):
-    """Ids of what a marked input has besides: the words yes and no, and the token before a sentence."""
+    """The ids in a marked input of the words yes and no and of the token in front of a sentence."""
 
     words: tuple[int, int]
     sentence: int
 
 
 class Tokens(NamedTuple):
-    """Ids of a passage's title and text; `offsets` (N, 2) are those of the text's tokens into the text.
+    """The ids of a passage's title and text, with the `offsets` (N, 2) of the text's tokens into the text.
 
-    Of a marked input `text` holds the title too, whose offsets are below 0, and the marks, which have no width."""
+    In a marked input `text` also has the title, with offsets below 0, and the marks, which have no width.
+    """
 
     title: list[int]
     text: list[int]
@@ -39,135 +40,148 @@ class Tokens(NamedTuple):
 
 
 class PassagePiece(NamedTuple):
-    """The text of a passage in an input: the place of its first token, how many stay; `offsets` as in `Tokens`, of what
-    was cut off too."""
+    """The text of a passage in an input: the place of its first token, its number of tokens there, and the `offsets` of
+    all its tokens, also of those cut off."""
 
     begin: int
-    kept: int
+    length: int
     offsets: np.ndarray
+
+    @property
+    def slice(self) -> slice:
+        return slice(self.begin, self.begin + self.length)
 
 
 class Input(NamedTuple):
-    """`after` is where the question has ended; one of `pieces` for each passage of the path, and behind these, where
-    the input is marked, for yes and for no."""
+    """The ids of an input. The question has `question_length` of them; `pieces` are the path's passages and, in a marked
+    input, yes and no behind these."""
 
     ids: list[int]
-    after: int
+    question_length: int
     pieces: list[PassagePiece]
 
     def span(self, place: int, characters: Span) -> tuple[int, int] | None:
-        """First and last token of a piece of the text of a passage, by its place in the path; None where the text is
-        cut before its end."""
-        begin, kept, offsets = self.pieces[place]
+        """Return the first and last token of a span of the passage at `place` in the path, or None if it is cut off."""
+        begin, length, offsets = self.pieces[place]
         inside = np.flatnonzero((offsets[:, 0] < characters.end) & (offsets[:, 1] > characters.start))
-        if not len(inside) or inside[-1] >= kept:
+        if not len(inside) or inside[-1] >= length:
             return None
         return begin + int(inside[0]), begin + int(inside[-1])
 
     def characters(self, first: int, last: int) -> tuple[int, Span]:
-        """Which of the pieces a span of tokens is of, by its place, and the span in it."""
+        """Return the place of the piece that a span of tokens lies in, and the span's characters there."""
         place = int(self.passage_T[first])
         begin, _, offsets = self.pieces[place]
         return place, Span(int(offsets[first - begin, 0]), int(offsets[last - begin, 1]))
 
     @property
     def passage_T(self) -> np.ndarray:
-        """The place in the path of the passage whose text each token is of, or NOWHERE."""
-        found = np.full(len(self.ids), NOWHERE)
+        """The place of each token's piece, or NOWHERE."""
+        places_T = np.full(len(self.ids), NOWHERE)
         for place, piece in enumerate(self.pieces):
-            found[piece.begin : piece.begin + piece.kept] = place
-        return found
+            places_T[piece.slice] = place
+        return places_T
 
 
 class Sentences(NamedTuple):
-    """The sentences of all passages of a path, in order: `numbers` says of which passage, by its place, and which of
-    its sentences each is. `sentence_T` are indices of these, or NOWHERE. A sentence that was cut off has no token."""
+    """The sentences of all passages of a path, in order.
+
+    `numbers` are (place of the passage, number of its sentence); `sentence_T` are each token's indices into `numbers`,
+    or NOWHERE. A sentence that was cut off has no token.
+    """
 
     numbers: list[tuple[int, int]]
     sentence_T: np.ndarray
 
     @property
     def there_S(self) -> np.ndarray:
-        """Which have a token."""
+        """True for sentences with a token."""
         return np.isin(np.arange(len(self.numbers)), self.sentence_T)
 
 
 def make_input(
     tokenizer: PreTrainedTokenizerBase, question: Sequence[int], passages: Sequence[Tokens], most: int
 ) -> Input:
-    """Of at most `most` tokens: what the question leaves goes to the passages in equal parts, and what a short one
-    leaves to the others (`shares`). All are cut at their end."""
-    ids = [tokenizer.cls_token_id, *question, tokenizer.sep_token_id]
-    after, pieces = len(ids), []
+    """Return an input of at most `most` tokens. Passages share the tokens after the question equally, and the rest of a
+    short one goes to the longer ones (`shares`); all are cut at their end."""
+    sep = tokenizer.sep_token_id
+    ids = [tokenizer.cls_token_id, *question, sep]
+    question_length, pieces = len(ids), []
     room = most - len(ids) - (2 * len(passages) - 1)
     parts = shares([len(passage.title) + len(passage.text) for passage in passages], room)
-    for place, (passage, part) in enumerate(zip(passages, parts, strict=True)):
+    for passage, part in zip(passages, parts, strict=True):
         title = passage.title[:part]
         text = passage.text[: part - len(title)]
-        ids += [*([tokenizer.sep_token_id] if place else []), *title, tokenizer.sep_token_id]
+        if pieces:
+            ids.append(sep)
+        ids += [*title, sep]
         pieces.append(PassagePiece(len(ids), len(text), passage.offsets))
         ids += text
-    return Input(ids, after, pieces)
+    return Input(ids, question_length, pieces)
 
 
 def marked_input(
     tokenizer: PreTrainedTokenizerBase, marks: Marks, question: Sequence[int], passages: Sequence[Tokens], most: int
 ) -> Input:
-    """Of at most `most` tokens: what is behind these is cut, the last passages first."""
+    """Return a marked input of at most `most` tokens, cut at its end."""
     sep = tokenizer.sep_token_id
     ids = [tokenizer.cls_token_id, *question, sep]
-    after, pieces = len(ids), []
+    question_length, pieces = len(ids), []
     ids += marks.words
     for passage in passages:
         ids.append(sep)
         text = passage.text[: max(0, most - 1 - len(ids))]
         pieces.append(PassagePiece(len(ids), len(text), passage.offsets))
         ids += text
-    pieces += [PassagePiece(after + i, 1, np.array([[0, 1]])) for i in range(len(marks.words))]
-    return Input([*ids[: most - 1], sep], after, pieces)
+    pieces += [PassagePiece(question_length + i, 1, np.array([[0, 1]])) for i in range(len(marks.words))]
+    return Input([*ids[: most - 1], sep], question_length, pieces)
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
-    """How many tokens of each passage stay, so that together they fill no more than `room`: all below a common limit,
-    which is as high as can be; where single tokens are left over, the first get them."""
-    found = [0] * len(sizes)
-    while (open_ := [i for i, size in enumerate(sizes) if found[i] < size]) and (left := room - sum(found)) > 0:
-        for i in open_[: left if left < len(open_) else None]:
-            found[i] += min(sizes[i] - found[i], max(1, left // len(open_)))
-    return found
+    """Return the number of tokens to use of each passage, together at most `room`.
+
+    Passages are cut to a common limit, as high as possible; single tokens that remain go to the first passages.
+    """
+    parts = [0] * len(sizes)
+    while True:
+        cut = [i for i, size in enumerate(sizes) if parts[i] < size]
+        rest = room - sum(parts)
+        if not cut or rest <= 0:
+            return parts
+        for i in cut[:rest]:
+            parts[i] += min(sizes[i] - parts[i], max(1, rest // len(cut)))
 
 
 def sentences_of_tokens(starts: Sequence[int], sentences: Sequence[Span]) -> list[int]:
-    """Index of the sentence in which each token begins, NOWHERE between sentences; sentences are in order, blank ones
-    hold none."""
-    found, i = [], 0
+    """Return the index of the sentence in which each token begins, NOWHERE between sentences; both are in order."""
+    numbers, i = [], 0
     for start in starts:
         while i < len(sentences) and sentences[i].end <= start:
             i += 1
-        found.append(i if i < len(sentences) and sentences[i].start <= start else NOWHERE)
-    return found
+        numbers.append(i if i < len(sentences) and sentences[i].start <= start else NOWHERE)
+    return numbers
 
 
 class Passages:
-    """Passages of a store by row, tokenised; the last ones asked for are kept. `mark` stands before each sentence of a
-    marked input, None: of others."""
+    """Tokenised passages of a store by row, with a cache. `mark` is put in front of each sentence for marked inputs."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, store: PassageStore, *, title_tokens: int, mark: int | None = None
     ) -> None:
-        def made(row: int) -> Tokens:
+        def tokenize_row(row: int) -> Tokens:
             if mark is None:
-                return tokens(tokenizer, store.titles([row])[0], self.text(row), title_tokens=title_tokens)
-            return marked(tokenizer, self._title(row), self.text(row), [s.start for s in self.sentences(row)], mark)
+                return tokenize(tokenizer, store.titles([row])[0], self.text(row), title_tokens=title_tokens)
+            starts = [sentence.start for sentence in self.sentences(row)]
+            return tokenize_marked(tokenizer, self._title(row), self.text(row), starts, mark)
 
-        self.store, self.tokens = store, lru_cache(maxsize=PASSAGES_KEPT)(made)
+        self.store, self.tokens = store, lru_cache(maxsize=CACHED_PASSAGES)(tokenize_row)
         self._mark = mark
 
     def text(self, row: int) -> str:
         return self.store.texts([row])[0]
 
     def piece(self, row: int, span: Span) -> str:
-        """Of the text, with what the span takes of the title before it."""
+        """Return the characters of a span, which may begin in the title, before the text."""
         title = self._title(row)
         return (title + self.text(row))[len(title) + span.start : len(title) + span.end]
 
@@ -177,46 +191,46 @@ class Passages:
     def sentences(self, row: int) -> list[Span]:
         return spans.sentences_of(Passage("", "", self.text(row), *self.store.sentences([row])))
 
-    def sentences_in(self, given: Input, path: Sequence[int]) -> Sentences:
-        """The sentences of an input's passages, which are these rows."""
+    def sentences_in(self, path_input: Input, path: Sequence[int]) -> Sentences:
+        """Return the sentences of an input; `path` are the rows of its passages."""
         numbers: list[tuple[int, int]] = []
-        sentence_T = np.full(len(given.ids), NOWHERE)
-        for place, (row, piece) in enumerate(zip(path, given.pieces[: len(path)], strict=True)):
-            text, own = self.text(row), self.sentences(row)
-            here = slice(piece.begin, piece.begin + piece.kept)
+        sentence_T = np.full(len(path_input.ids), NOWHERE)
+        for place, (row, piece) in enumerate(zip(path, path_input.pieces[: len(path)], strict=True)):
+            text, sentences = self.text(row), self.sentences(row)
             if self._mark is None:
-                held = np.array(sentences_of_tokens([_start(text, *o) for o in piece.offsets[: piece.kept]], own), int)
-            else:  # a sentence is its mark alone
-                marks = np.array(given.ids[here]) == self._mark
-                held = np.where(marks, marks.cumsum() - 1, NOWHERE)
-            sentence_T[here] = np.where(held == NOWHERE, NOWHERE, held + len(numbers))
-            numbers += [(place, number) for number in range(len(own))]
+                starts = [_start(text, *offsets) for offsets in piece.offsets[: piece.length]]
+                indices = np.array(sentences_of_tokens(starts, sentences), int)
+            else:  # only a sentence's mark belongs to it
+                marks = np.array(path_input.ids[piece.slice]) == self._mark
+                indices = np.where(marks, marks.cumsum() - 1, NOWHERE)
+            sentence_T[piece.slice] = np.where(indices == NOWHERE, NOWHERE, indices + len(numbers))
+            numbers += [(place, number) for number in range(len(sentences))]
         return Sentences(numbers, sentence_T)
 
 
-def tokens(tokenizer: PreTrainedTokenizerBase, title: str, text: str, *, title_tokens: int) -> Tokens:
-    """Of one passage; the title is cut."""
-    found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    offsets = np.array(found["offset_mapping"], dtype=np.int32).reshape(-1, 2)
-    return Tokens(ids_of(tokenizer, title.strip())[:title_tokens], found["input_ids"], offsets)
+def tokenize(tokenizer: PreTrainedTokenizerBase, title: str, text: str, *, title_tokens: int) -> Tokens:
+    """Tokenise one passage; the title is cut."""
+    encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    offsets = np.array(encoding["offset_mapping"], dtype=np.int32).reshape(-1, 2)
+    return Tokens(to_ids(tokenizer, title.strip())[:title_tokens], encoding["input_ids"], offsets)
 
 
-def marked(tokenizer: PreTrainedTokenizerBase, title: str, text: str, sentences: Sequence[int], mark: int) -> Tokens:
-    """Title and text as one, with `mark` before what begins at each of `sentences`, offsets in order; the title ends
-    with a space."""
-    found = tokens(tokenizer, "", title + text, title_tokens=0)
-    offsets = found.offsets - len(title)
-    at = np.searchsorted(offsets[:, 0], sentences)
-    own = np.array(sentences, np.int32)[:, None]
-    ids = np.insert(np.array(found.text, int), at, mark)
-    return Tokens([], ids.tolist(), np.insert(offsets, at, own, axis=0))
+def tokenize_marked(
+    tokenizer: PreTrainedTokenizerBase, title: str, text: str, starts: Sequence[int], mark: int
+) -> Tokens:
+    """Tokenise title and text as one, with `mark` where each sentence starts; the title ends with a space."""
+    tokens = tokenize(tokenizer, "", title + text, title_tokens=0)
+    offsets = tokens.offsets - len(title)
+    places = np.searchsorted(offsets[:, 0], starts)
+    ids = np.insert(np.array(tokens.text, int), places, mark)
+    return Tokens([], ids.tolist(), np.insert(offsets, places, np.array(starts, np.int32)[:, None], axis=0))
 
 
-def ids_of(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+def to_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     return tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
 
 
 def _start(text: str, start: int, end: int) -> int:
-    """Where a token begins, behind the white space that tokens of byte-level vocabularies begin with."""
+    """Return the start of a token without the white space that tokens of byte-level vocabularies begin with."""
     piece = text[start:end]
     return start + len(piece) - len(piece.lstrip()) if piece.strip() else start

@@ -11,41 +11,40 @@ from eadpr.readers import extractive, fid
 from eadpr.readers.config import Reader
 from eadpr.runtime import files
 
-# The module that starts, saves and loads a reader.
+# The module that starts, saves and loads a reader of each kind.
 MODELS = {"extractive": extractive, "paths": extractive, "fid": fid}
-SETTINGS = "reader.json"  # beside a reader's model
+SETTINGS = "reader.json"  # in the folder of a reader's model
 
 
 def save(folder: Path, reader: Module) -> None:
-    """Into an existing folder: the model in Hugging Face's layout and the settings that it was trained with."""
-    for key in ("is_local", "local_files_only"):  # how the tokenizer was loaded, not what it is
+    """Write the model in Hugging Face's layout and its settings to an existing folder."""
+    for key in ("is_local", "local_files_only"):  # these say how the tokenizer was loaded
         reader.tokenizer.init_kwargs.pop(key, None)
     MODELS[reader.settings.kind].save(folder, reader)
     files.write_json(folder / SETTINGS, reader.settings.model_dump())
 
 
 def load(folder: Path) -> Module:
-    """A reader in evaluation mode, as `save` left it."""
-    settings = settings_of(folder)
+    """Load a reader that `save` wrote, in evaluation mode."""
+    settings = read_settings(folder)
     return MODELS[settings.kind].load(folder, settings)
 
 
 def check_as_trained(folder: Path, settings: Reader) -> None:
-    """Raises ValueError where a trained reader in a folder, not to be trained further, would read other inputs than it
-    learnt from."""
+    """Raise ValueError if the trained reader in `folder` gets no further training, but other inputs than before."""
     if settings.steps != 0 or not (folder / SETTINGS).is_file():
         return
-    trained = settings_of(folder)
+    trained = read_settings(folder)
     for name in ("kind", "tokens", "question_tokens", "lowercase"):
-        own, learnt = getattr(settings, name), getattr(trained, name)
-        if own != learnt:
+        new, old = getattr(settings, name), getattr(trained, name)
+        if new != old:
             raise ValueError(
-                f"{folder} learnt with {name} {learnt}, but {settings.section}.{name} is {own} and"
-                f" {settings.section}.steps 0; set it to {learnt}"
+                f"{folder} learnt with {name} {old}, but {settings.section}.{name} is {new} and"
+                f" {settings.section}.steps 0; set it to {old}"
             )
 
 
-def settings_of(folder: Path) -> Reader:
+def read_settings(folder: Path) -> Reader:
     path = folder / SETTINGS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder made by the stage `reader`")

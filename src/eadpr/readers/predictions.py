@@ -1,4 +1,4 @@
-"""What readers answer, as a record and as HotpotQA's official prediction file."""
+"""Readers' answers, as a record and as HotpotQA's official prediction file."""
 
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -12,20 +12,20 @@ from eadpr.storage.records import Context, Origin, SupportingFact
 
 
 class Sentence(NamedTuple):
-    """`sentence` is the index of one of `spans.sentences_of` the passage."""
+    """A sentence of a passage, by its index in `spans.sentences_of`."""
 
     passage_id: str
     sentence: int
 
 
 class Prediction(NamedTuple):
-    """What a reader answers to a question from the first `top_k` passages of a ranking, or paths.
+    """A reader's answer to a question from the first `top_k` passages of a ranking, or paths.
 
-    An extractive reader says where: `start` and `end` are offsets into the text of `passage_id`, `passage_score` is the
-    logit of that passage, or path. `answer_score` is the answer's log-probability: of the span among all of the
-    passage, or of the words that were written, or, from paths, among all answers; of MDR's reader a weighted sum of
-    logits. An answer that was not found is empty, yes and no stand nowhere, and one that begins in a title has no
-    offsets. `support` are the sentences that the answer rests on, None of a reader of passages.
+    An extractive reader gives its place: `start` and `end` are offsets into the text of `passage_id`, and
+    `passage_score` is the logit of that passage or path. `answer_score` is a log-probability: of the span among all
+    spans of the passage, of the generated words, or, from paths, of the answer among all answers; MDR's reader gives a
+    weighted sum of logits. The answer is empty if there is none. Yes and no have no place, and an answer that begins in
+    a title has no offsets. `support` are the supporting sentences, None for a reader of passages.
     """
 
     made_by = "read"
@@ -40,36 +40,38 @@ class Prediction(NamedTuple):
     support: list[Sentence] | None = None
 
 
-def named_facts(records: Path, ids: Collection[str]) -> dict[str, list[SupportingFact]]:
-    """The supporting facts of HotpotQA's questions, by question, with titles as their file writes them."""
-    wanted, origins = frozenset(ids), tables.rows(records / "origins.parquet", Origin)
-    return {origin.question_id: origin.facts for origin in origins if origin.question_id in wanted and origin.facts}
+def read_named_facts(records: Path, ids: Collection[str]) -> dict[str, list[SupportingFact]]:
+    """Return the supporting facts of HotpotQA's questions, by question, with titles as in their file."""
+    ids, origins = frozenset(ids), tables.rows(records / "origins.parquet", Origin)
+    return {origin.question_id: origin.facts for origin in origins if origin.question_id in ids and origin.facts}
 
 
 class Titles:
-    """A passage's title as the question's file writes it, which may have HTML's entities: the official script compares
-    titles as they stand. Of a passage that the file does not name, the corpus's."""
+    """Titles of passages as in a question's file, or in the corpus if the file does not name the passage.
+
+    The file may have HTML's entities, and the official script compares titles as they are.
+    """
 
     def __init__(self, records: Path, ids: Collection[str]) -> None:
-        wanted = frozenset(ids)
+        ids = frozenset(ids)
         self._store = PassageStore(records / "passages.parquet")
-        self._given: dict[tuple[str, str], str] = {}
+        self._titles: dict[tuple[str, str], str] = {}
         for context in tables.rows(records / "contexts.parquet", Context):
-            if context.question_id in wanted and context.title is not None:
-                self._given[context.question_id, context.passage_id] = context.title
-        for question_id, facts in named_facts(records, ids).items():
-            self._given |= {(question_id, passage_id(fact.page)): fact.page for fact in facts}
+            if context.question_id in ids and context.title is not None:
+                self._titles[context.question_id, context.passage_id] = context.title
+        for question_id, facts in read_named_facts(records, ids).items():
+            self._titles |= {(question_id, passage_id(fact.page)): fact.page for fact in facts}
 
     def __call__(self, question_id: str, passage_id: str) -> str:
-        given = self._given.get((question_id, passage_id))
-        return self._store.titles(self._store.rows([passage_id]))[0] if given is None else given
+        title = self._titles.get((question_id, passage_id))
+        return self._store.titles(self._store.rows([passage_id]))[0] if title is None else title
 
 
 def write_official(path: Path, predictions: Iterable[Prediction], title: Callable[[str, str], str]) -> int:
     """Write HotpotQA's prediction file, which other programs score:
     {"answer": {question id: answer}, "sp": {question id: [[title, number of a sentence, from 0], ...]}}
 
-    `title` is that of (question id, passage id); returns the number of questions.
+    `title` is a function of a question id and a passage id. Return the number of questions.
     """
     answers: dict[str, str] = {}
     support: dict[str, list[tuple[str, int]]] = {}

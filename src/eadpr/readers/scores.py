@@ -1,9 +1,9 @@
-"""Losses and decoding of extractive readers, on the scores of one question's paths (Karpukhin et al., 2020, section
-6.1; for several passages with supporting sentences as MDR's reader, Xiong et al., 2021).
+"""Losses and decoding of extractive readers on the scores of one question's paths (Karpukhin et al., 2020, section 6.1;
+for several passages with supporting sentences MDR's reader, Xiong et al., 2021).
 
 Shapes: P paths, T tokens, A answer spans, S sentences, K kinds of answer. A span is its first and its last token. Start
-and end are softmaxes over the tokens of a path's texts; `passage` says of which passage of the path a token is, NOWHERE
-for question, titles and padding.
+and end are softmaxes over the tokens of a path's texts; `passage` is the place in the path of each token's passage,
+NOWHERE for question, titles and padding.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from eadpr.readers.inputs import NOWHERE, Sentences
 
 KINDS = ("span", "yes", "no")
-SELECTION = 0.8  # of MDR's answer score, the share of the path's logit (its code)
+SELECTION = 0.8  # the share of the path's logit in MDR's answer score (its code)
 
 
 class TokenSpan(NamedTuple):
-    """`score` is the log-probability of its start and its end, or the sum of their logits."""
+    """A span with `score`, the log-probability of its start and end, or the sum of their logits."""
 
     first: int
     last: int
@@ -29,13 +29,12 @@ class TokenSpan(NamedTuple):
 
 
 def log_probabilities(logits: Tensor, text: Tensor) -> Tensor:
-    """(..., T): log-softmax over the tokens of the text, -inf elsewhere, everywhere in a path without text."""
-    found = logits.masked_fill(~text, -torch.inf).log_softmax(-1)
-    return torch.where(text, found, -torch.inf)
+    """Return the log-softmax, (..., T), over the tokens of the text; -inf elsewhere, and for a path without text."""
+    return torch.where(text, logits.masked_fill(~text, -torch.inf).log_softmax(-1), -torch.inf)
 
 
 def span_nll(start_T: Tensor, end_T: Tensor, text_T: Tensor, spans_A2: Tensor) -> Tensor:
-    """-log of the probability that the answer is any of the spans; 0 where there is none. All lie in the text."""
+    """Return -log of the probability that the answer is any of the spans, 0 without spans. All lie in the text."""
     if not len(spans_A2):
         return start_T.sum() * 0
     starts_A = log_probabilities(start_T, text_T)[spans_A2[:, 0]]
@@ -44,18 +43,18 @@ def span_nll(start_T: Tensor, end_T: Tensor, text_T: Tensor, spans_A2: Tensor) -
 
 
 def selection_nll(paths_P: Tensor) -> Tensor:
-    """-log of the softmax over paths of the first, the right one."""
+    """Return -log of the softmax over paths at the first path, the right one."""
     return -paths_P.log_softmax(0)[0]
 
 
 def support_loss(scores_S: Tensor, support_S: Tensor, there_S: Tensor) -> Tensor:
-    """Mean binary cross-entropy over the sentences that are there; 0 where there are none."""
+    """Return the mean binary cross-entropy over the sentences that have tokens (`there_S`), 0 without any."""
     losses = binary_cross_entropy_with_logits(scores_S, support_S.to(scores_S.dtype), reduction="none")
     return losses.masked_fill(~there_S, 0).sum() / there_S.sum().clamp(min=1)
 
 
 def sentence_means(scores_T: Tensor, sentence_T: Tensor, count: int) -> Tensor:
-    """(S,): the mean score of each sentence's tokens, 0 for one without."""
+    """Return the mean score, (S,), of each sentence's tokens, 0 for a sentence without tokens."""
     numbers = torch.arange(count, device=sentence_T.device)
     holds_ST = (sentence_T == numbers[:, None]).to(scores_T.dtype)
     return holds_ST @ scores_T / holds_ST.sum(1).clamp(min=1)
@@ -64,12 +63,14 @@ def sentence_means(scores_T: Tensor, sentence_T: Tensor, count: int) -> Tensor:
 def best_spans(
     start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest: int, normed: bool = True
 ) -> list[TokenSpan | None]:
-    """The likeliest span of at most `longest` tokens of each path, inside one passage; of equals the first and
-    shortest; None for a path without text. `normed`: scored by log-probabilities, else by logits."""
+    """Return the likeliest span of each path, at most `longest` tokens inside one passage, or None without text.
+
+    Of equal spans the first and shortest wins. Spans are scored by log-probabilities if `normed`, else by logits.
+    """
     text_PT = passage_PT != NOWHERE
     starts_PT, ends_PT = (
-        log_probabilities(found, text_PT) if normed else found.masked_fill(~text_PT, -torch.inf)
-        for found in (start_PT, end_PT)
+        log_probabilities(logits, text_PT) if normed else logits.masked_fill(~text_PT, -torch.inf)
+        for logits in (start_PT, end_PT)
     )
     count = starts_PT.shape[1]
     scores_PTL = torch.full((*starts_PT.shape, min(longest, count)), -torch.inf)
@@ -77,17 +78,17 @@ def best_spans(
         scores = starts_PT[:, : count - more] + ends_PT[:, more:]
         apart = passage_PT[:, : count - more] != passage_PT[:, more:]
         scores_PTL[:, : count - more, more] = scores.masked_fill(apart, -torch.inf).cpu()
-    found: list[TokenSpan | None] = []
+    spans: list[TokenSpan | None] = []
     for scores_TL in scores_PTL.numpy():  # numpy's argmax gives the first of equals
         first, more = divmod(int(scores_TL.argmax()), scores_TL.shape[1])
         score = float(scores_TL[first, more])
-        found.append(TokenSpan(first, first + more, score) if score > -torch.inf else None)
-    return found
+        spans.append(TokenSpan(first, first + more, score) if score > -torch.inf else None)
+    return spans
 
 
 class PathScores(NamedTuple):
-    """What a path has to say: its logit and the best span of its texts. Of readers of paths also the logits of KINDS
-    and of each token's sentence."""
+    """A path's logit and the best span of its texts; for readers of paths also the logits of KINDS and of each token's
+    sentence."""
 
     path: float
     span: TokenSpan | None
@@ -96,7 +97,7 @@ class PathScores(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """`path` is an index; `score` the log-probability of the answer among all, or what MDR weighs up."""
+    """An answer: the index of its `path`, its kind, and its log-probability among all answers, or MDR's score."""
 
     path: int
     kind: str
@@ -104,45 +105,47 @@ class Decided(NamedTuple):
 
 
 def selected_span(scored: Sequence[PathScores]) -> Decided | None:
-    """The best span of the path with the highest logit among those with text. Of equals the earlier path."""
-    readable = [i for i, one in enumerate(scored) if one.span]
+    """Choose the best span of the path with the highest logit among paths with text, the first of equal ones."""
+    readable = [i for i, scores in enumerate(scored) if scores.span]
     best = max(readable, key=lambda i: scored[i].path, default=None)
     return None if best is None else Decided(best, KINDS[0], scored[best].span.score)
 
 
 def most_probable(scored: Sequence[PathScores]) -> Decided | None:
-    """The most probable answer of all paths: P(path) P(kind | path), for a span times P(start | path) P(end | path). Of
-    equals the earlier path, then span before yes before no."""
+    """Choose the most probable answer of all paths: P(path) P(kind | path), for a span times P(start | path) P(end |
+    path). Of equal ones the earlier path wins, then span before yes before no."""
     if not scored:
         return None
-    paths = _log_softmax(np.array([one.path for one in scored]))
+    paths = _log_softmax(np.array([scores.path for scores in scored]))
     options = []
-    for place, one in enumerate(scored):
-        kinds = paths[place] + _log_softmax(one.kinds_K)
-        if one.span is not None:
-            options.append(Decided(place, KINDS[0], float(kinds[0]) + one.span.score))
+    for place, scores in enumerate(scored):
+        kinds = paths[place] + _log_softmax(scores.kinds_K)
+        if scores.span is not None:
+            options.append(Decided(place, KINDS[0], float(kinds[0]) + scores.span.score))
         options += [Decided(place, KINDS[k], float(kinds[k])) for k in range(1, len(KINDS))]
     return max(options, key=lambda option: option.score)
 
 
 def highest(scored: Sequence[PathScores]) -> Decided | None:
-    """MDR's answer: the best span of the path with the highest weighted sum of its logit and the span's two. Of equals
-    the earlier path."""
+    """Choose MDR's answer: the best span of the path with the highest weighted sum of its logit and the span's score,
+    the first of equal ones."""
     options = [
-        Decided(i, KINDS[0], SELECTION * one.path + (1 - SELECTION) * one.span.score)
-        for i, one in enumerate(scored)
-        if one.span
+        Decided(i, KINDS[0], SELECTION * scores.path + (1 - SELECTION) * scores.span.score)
+        for i, scores in enumerate(scored)
+        if scores.span
     ]
     return max(options, key=lambda option: option.score, default=None)
 
 
-def supporting(scores_S: np.ndarray, sentences: Sentences, *, of_each: bool = True) -> list[tuple[int, int]]:
-    """(passage, sentence) of every sentence that is more likely than not, and with `of_each` of each passage's
-    likeliest, since all passages of a path support the answer. Sentences without a token, cut off or blank, are none.
+def supporting(scores_S: np.ndarray, sentences: Sentences, *, best_of_passage: bool = True) -> list[tuple[int, int]]:
+    """Return (passage, sentence) of every sentence that is more likely than not to support the answer.
+
+    With `best_of_passage` the likeliest of each passage is added, since all passages of a path support the answer.
+    Sentences without a token (cut off or blank) are left out.
     """
     numbers, there = sentences.numbers, np.flatnonzero(sentences.there_S).tolist()
     chosen = {i for i in there if scores_S[i] > 0}
-    for place in {numbers[i][0] for i in there} if of_each else ():
+    for place in {numbers[i][0] for i in there} if best_of_passage else ():
         chosen.add(max((i for i in there if numbers[i][0] == place), key=lambda i: (scores_S[i], -i)))
     return [numbers[i] for i in sorted(chosen)]
 

@@ -1,5 +1,5 @@
-"""What readers learn from and read: questions, and the passages or paths that a ranking gives them. A passage is a path
-of one."""
+"""Questions with the passages or paths that a ranking gives them, to train readers on and to read. A passage is a path
+of length one."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ PathRows = tuple[int, ...]  # rows of passages.parquet, in the order of the hops
 
 
 class QuestionPaths(NamedTuple):
-    """A training question, the paths ranked for it, best first, and the titles of its given positives."""
+    """A training question, its ranked paths, best first, and the titles of its gold pages."""
 
     question: Question
     paths: list[PathRows]
@@ -38,31 +38,34 @@ class Selected(NamedTuple):
     negatives: list[int]
 
 
-def select(
+def select_passages(
     holds: Sequence[bool], gold_page: Sequence[bool], *, positives: int, negatives: NegativesPerQuestion
 ) -> Selected:
-    """Positives hold an answer: those of a gold page where any of them does, else all, at most `positives`. Negatives
-    are the first that hold none (DPR's rules). Parallel sequences over the ranks; no positive, no negative."""
-    held = [i for i, hit in enumerate(holds) if hit]
-    chosen = ([i for i in held if gold_page[i]] or held)[:positives]
-    others = [i for i, hit in enumerate(holds) if not hit] if chosen else []
-    return Selected(chosen, others[: negatives.count(len(chosen))])
+    """Select positives and negatives from a ranking by DPR's rules; both arguments are in its order.
+
+    Positives are the first passages with an answer, only those of a gold page if there are any. Negatives are the first
+    passages without an answer; without a positive there are none.
+    """
+    hits = [i for i, hit in enumerate(holds) if hit]
+    chosen = ([i for i in hits if gold_page[i]] or hits)[:positives]
+    misses = [i for i, hit in enumerate(holds) if not hit] if chosen else []
+    return Selected(chosen, misses[: negatives.count(len(chosen))])
 
 
-def ranked_table(ranking: Path, part: str, *, hops: bool) -> Path:
-    """The file of a ranking's part, `train` or `evaluate`: with `hops` that of its paths, where it has any."""
+def ranking_table(ranking: Path, part: str, *, hops: bool) -> Path:
+    """Return the file of a ranking's part, `train` or `evaluate`; with `hops` the file of its paths, if it has any."""
     paths = ranking / "paths" / f"{part}.parquet"
     return paths if hops and paths.exists() else ranking / f"{part}.parquet"
 
 
-def ranked_ids(table: Path) -> list[str]:
-    """The questions that a ranking of passages or paths ranks, in its order."""
+def read_ranked_ids(table: Path) -> list[str]:
+    """Return the ids of the questions of a ranking of passages or paths, in its order."""
     record = _record(table)
     return list(dict.fromkeys(tables.read(table, record, columns=["question_id"])["question_id"].to_pylist()))
 
 
-def ranked(table: Path, depth: int | None = None) -> Iterator[tuple[str, list[list[str]]]]:
-    """Question id and its first `depth` paths, None for all, as passage ids, best first, question by question."""
+def read_ranked_paths(table: Path, depth: int | None = None) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield each question id with its first `depth` paths, or all, as lists of passage ids, the best first."""
     record = _record(table)
     for question_id, rows in groupby(tables.rows(table, record), key=attrgetter("question_id")):
         first = (row for row in rows if depth is None or row.rank <= depth)
@@ -73,23 +76,23 @@ def _record(table: Path) -> type:
     return RankedPath if table.parent.name == "paths" else Ranked
 
 
-def rows_of(store: PassageStore, paths: Sequence[Sequence[str]]) -> list[PathRows]:
+def path_rows(store: PassageStore, paths: Sequence[Sequence[str]]) -> list[PathRows]:
     rows = iter(store.rows([passage_id for path in paths for passage_id in path]).tolist())
     return [tuple(next(rows) for _ in path) for path in paths]
 
 
-def asked(
+def read_training_questions(
     records: Path, positives: Path, table: Path, store: PassageStore, *, depth: int, half: int | None = None
 ) -> Iterator[QuestionPaths]:
-    """The questions of the fold `train`, or of a half of it, that the ranking has, with its first `depth` paths."""
+    """Yield the ranked questions of the fold `train`, or of a half of it, with their first `depth` paths."""
     folds = tables.rows(positives / "folds.parquet", Fold)
-    learnt = {fold.question_id for fold in folds if fold.role == "train" and half in (None, fold.half)}
-    questions = {question.id: question for question in read_questions(records / "questions.parquet", learnt)}
-    titles = _gold_titles(positives / "positives.parquet", learnt, store)
-    for question_id, paths in ranked(table, depth):
-        if question_id in learnt:
+    ids = {fold.question_id for fold in folds if fold.role == "train" and half in (None, fold.half)}
+    questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
+    titles = _gold_titles(positives / "positives.parquet", ids, store)
+    for question_id, paths in read_ranked_paths(table, depth):
+        if question_id in ids:
             check_known(question_id, questions, table, records)
-            yield QuestionPaths(questions[question_id], rows_of(store, paths), titles.get(question_id, frozenset()))
+            yield QuestionPaths(questions[question_id], path_rows(store, paths), titles.get(question_id, frozenset()))
 
 
 def check_known(question_id: str, known: Collection[str], table: Path, records: Path) -> None:
@@ -97,47 +100,46 @@ def check_known(question_id: str, known: Collection[str], table: Path, records: 
         raise ValueError(f"{table}: question_id {question_id!r} is not in {records}; run `dvc repro`")
 
 
-def _gold_titles(positives: Path, wanted: Collection[str], store: PassageStore) -> dict[str, frozenset[str]]:
-    """By question the titles of the positives that the source gave; BM25's are no gold pages."""
-    given = tables.read(positives, Positive, ["question_id", "passage_id", "source"]).to_pandas()
-    given = given[(given["source"] == "given") & given["question_id"].isin(wanted)]
-    given = given.assign(title=store.titles(store.rows(given["passage_id"].tolist())))
-    return given[given["title"] != ""].groupby("question_id")["title"].agg(frozenset).to_dict()
+def _gold_titles(positives: Path, ids: Collection[str], store: PassageStore) -> dict[str, frozenset[str]]:
+    """Return the titles of the source's positives by question; BM25's positives are no gold pages."""
+    gold = tables.read(positives, Positive, ["question_id", "passage_id", "source"]).to_pandas()
+    gold = gold[(gold["source"] == "given") & gold["question_id"].isin(ids)]
+    gold = gold.assign(title=store.titles(store.rows(gold["passage_id"].tolist())))
+    return gold[gold["title"] != ""].groupby("question_id")["title"].agg(frozenset).to_dict()
 
 
-def sampled(members: Mapping[str, Sequence[str]], settings: Read) -> dict[str, list[str]]:
-    """Which of the evaluated questions are read: the same for every reader and every ranking. Question ids by question
-    set, in the order given: all, or of each set the first `questions` by a hash of seed and id, so that fewer are among
-    more."""
+def sample_questions(members: Mapping[str, Sequence[str]], settings: Read) -> dict[str, list[str]]:
+    """Return the questions to read by question set, in order; they are the same for every reader and ranking.
 
-    def drawn(question_id: str) -> bytes:
+    With `settings.questions` only the first ones of each set by a hash of seed and id: a smaller sample is part of a
+    larger one.
+    """
+
+    def digest(question_id: str) -> bytes:
         return hashlib.sha256(f"{settings.seed}\0{question_id}".encode()).digest()
 
-    found = {}
+    sample = {}
     for name, ids in members.items():
-        kept = frozenset(sorted(ids, key=drawn)[: settings.questions])
-        found[name] = [question_id for question_id in ids if question_id in kept]
-    return found
+        chosen = frozenset(sorted(ids, key=digest)[: settings.questions])
+        sample[name] = [question_id for question_id in ids if question_id in chosen]
+    return sample
 
 
 def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
-    """The stage `gold_ranking`: the given positives of the evaluated questions as a ranking, from which a reader
-    answers what it can where retrieval misses nothing.
+    """Write a perfect ranking, the source's positives of the evaluated questions, to the folder `out`.
 
-    Writes evaluate.parquet (`Ranked`) to the folder `out`: a question's positives in their order, scored 1 / rank.
-    Where questions have hops, paths/evaluate.parquet (`RankedPath`) beside it: the hops as one path, else each positive
-    as one.
-
-    Returns the number of questions; those that the source gave no positive, whose positive BM25 found, are not ranked.
-    Raises ValueError where that are all of them.
+    evaluate.parquet (`Ranked`) has a question's positives in their order, scored 1 / rank. If any question has hops,
+    paths/evaluate.parquet (`RankedPath`) has them as one path, and each positive of the other questions as a path.
+    Questions without a positive from the source are not ranked; ValueError is raised if that is all of them. Return the
+    number of ranked questions.
     """
-    given: dict[str, list[str]] = {i: [] for i in read_question_ids(records / "question_sets.parquet", sets.evaluate)}
+    gold: dict[str, list[str]] = {i: [] for i in read_question_ids(records / "question_sets.parquet", sets.evaluate)}
     for row in tables.rows(positives / "positives.parquet", Positive):
-        if row.source == "given" and row.question_id in given:
-            given[row.question_id].append(row.passage_id)
+        if row.source == "given" and row.question_id in gold:
+            gold[row.question_id].append(row.passage_id)
     rows = [
         Ranked(question_id, passage_id, rank, 1 / rank)
-        for question_id, ids in given.items()
+        for question_id, ids in gold.items()
         for rank, passage_id in enumerate(ids, start=1)
     ]
     if not rows:
@@ -145,16 +147,17 @@ def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
             f"{positives}: the source gives none of the questions of {', '.join(sets.evaluate)} a positive; take gold"
             " out of reading.rankings and reading.gold"
         )
-    hops = {
-        question.id: question.hops for question in read_questions(records / "questions.parquet", given) if question.hops
-    }
+    ranked_questions = [question for question in read_questions(records / "questions.parquet", gold) if gold[question.id]]
     with files.new_folder(out) as folder:
         tables.write(folder / "evaluate.parquet", Ranked, rows)
-        if hops:
+        if any(question.hops for question in ranked_questions):
             (folder / "paths").mkdir()
-            paths = ((i, [hops[i]] if i in hops else [[one] for one in ids]) for i, ids in given.items() if ids)
-            tables.write(folder / "paths" / "evaluate.parquet", RankedPath, [
-                RankedPath(question_id, rank, path, [1 / rank / len(path)] * len(path), 1 / rank)
-                for question_id, of_one in paths for rank, path in enumerate(of_one, start=1)
-            ])  # fmt: skip
-    return sum(map(bool, given.values()))
+            tables.write(folder / "paths" / "evaluate.parquet", RankedPath, _gold_paths(ranked_questions, gold))
+    return len(ranked_questions)
+
+
+def _gold_paths(questions: Sequence[Question], gold: Mapping[str, Sequence[str]]) -> Iterator[RankedPath]:
+    for question in questions:
+        paths = [question.hops] if question.hops else [[passage_id] for passage_id in gold[question.id]]
+        for rank, path in enumerate(paths, start=1):
+            yield RankedPath(question.id, rank, path, [1 / rank / len(path)] * len(path), 1 / rank)

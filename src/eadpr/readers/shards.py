@@ -1,4 +1,4 @@
-"""Rows about questions in shards that stay in the cache, so that a killed run goes on where it was."""
+"""Rows of questions in shards that stay in the cache, so that a killed run resumes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -11,35 +11,38 @@ from eadpr.storage import tables
 
 SHARD = 64  # questions: what a kill can cost
 
-Asked = TypeVar("Asked")
+Item = TypeVar("Item")
 
 
-def write(
+def write_in_shards(
     out: Path,
     record: type,
-    asked: Iterable[Asked],
-    rows_of: Callable[[Asked], Iterable[tuple]],
+    questions: Iterable[Item],
+    make_rows: Callable[[Item], Iterable[tuple]],
     *,
     folder: Path,
     label: str,
     total: int,
 ) -> None:
-    """Write the rows of every question to the table `out`, in order. The shards are in `folder`, a `cache.workspace`
-    whose key changes with all that decides the rows; those that are there already are not made again."""
-    questions = iter(asked)
+    """Write the rows of every question to the table `out`, in order.
+
+    `folder` holds the shards; it is a `cache.workspace` with everything that decides the rows in its key. Complete
+    shards are not made again.
+    """
+    questions = iter(questions)
     done = min(SHARD * sum(1 for _ in folder.glob("*.parquet.sha256")), total)
     with tables.writing(out, record) as append, progress(label, total, "questions", done=done) as advance:
 
-        def rows(shard: list[Asked]) -> Iterator[tuple]:
-            for one in shard:
-                yield from rows_of(one)
+        def shard_rows(shard: list[Item]) -> Iterator[tuple]:
+            for question in shard:
+                yield from make_rows(question)
                 advance(1)
 
         number = 0
         while shard := list(islice(questions, SHARD)):
             path = folder / f"{number:06d}.parquet"
             if not cache.intact(path):
-                tables.write(path, record, rows(shard))
+                tables.write(path, record, shard_rows(shard))
                 cache.seal(path)
             append(tables.read(path, record))
             number += 1

@@ -1,7 +1,7 @@
-"""The stage `reader`: from a ranking of the training questions, or its paths, to a trained reader and its log.
+"""The stage `reader`: train a reader on a ranking of the training questions, or its paths.
 
-A step averages the gradients of its questions, each taken on its own, since no question's passages concern another:
-memory is that of a question for each thread, and of the gradients of one more.
+A step averages the gradients of its questions, each computed separately, since no loss compares passages of different
+questions. So memory holds one question per thread, and one more set of gradients.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,8 +30,7 @@ from eadpr.training.state import TrainingState
 
 Examples = PassageExamples | PathExamples | FusionExamples
 
-
-# What a reader learns from, one example per question and epoch, and the terms of an example's loss.
+# The examples of each kind, one per question and epoch, and the terms of an example's loss.
 LESSONS = {
     "extractive": (PassageExamples, extractive_terms),
     "paths": (PathExamples, extractive_terms),
@@ -40,7 +39,7 @@ LESSONS = {
 
 
 class ReaderInputs(NamedTuple):
-    """Folders; `init` is that of an arm's or a base's encoders, or of the annotator."""
+    """Folders; `init` has an arm's or a base's encoders, or the annotator."""
 
     records: Path
     positives: Path
@@ -49,66 +48,67 @@ class ReaderInputs(NamedTuple):
 
 
 def train_reader(
-    given: ReaderInputs, out: Path, logs: Path, *, settings: Reader, model_files: ModelFiles, hardware: Machine
+    inputs: ReaderInputs, out: Path, logs: Path, *, settings: Reader, model_files: ModelFiles, hardware: Machine
 ) -> int:
-    """Write the reader to the folder `out` and the log to the folder `logs`; returns the optimiser steps.
+    """Write the reader to the folder `out` and the log to the folder `logs`; return the optimiser steps.
 
-    With 0 steps the reader is what it starts from. `model_files` are those of the folder `settings.model`. What was
-    killed goes on where it was last saved, with the same result. Raises ValueError where nothing can be learnt from.
+    With 0 steps the reader is written as it starts. `model_files` are the files of the folder `settings.model`. A
+    killed training resumes from its last checkpoint, with the same result. Raises ValueError without any example.
     """
     if settings.model is not None:
         model_folders.check(settings.model, model_files)
         kinds.check_as_trained(Path(settings.model), settings)
-    store = PassageStore(given.records / "passages.parquet")
-    table = selection.ranked_table(given.ranking, "train", hops=settings.of_paths)
+    records, positives = inputs.records, inputs.positives
+    store = PassageStore(records / "passages.parquet")
+    table = selection.ranking_table(inputs.ranking, "train", hops=settings.of_paths)
     limits = {"depth": settings.depth, "half": settings.half}
-    asked = list(selection.asked(given.records, given.positives, table, store, **limits))
+    ranked = list(selection.read_training_questions(records, positives, table, store, **limits))
     make, terms = LESSONS[settings.kind]
-    reader = kinds.MODELS[settings.kind].start(given.init, settings).to(machines.device())
+    reader = kinds.MODELS[settings.kind].start(inputs.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
-    examples = make(reader, asked, store, given.positives)
+    examples = make(reader, ranked, store, positives)
     if not len(examples) and settings.steps != 0:
-        raise ValueError(f"{table}: none of the {len(asked):,} training questions it {examples.why_none}")
-    made_of = [given.records / "passages.parquet", given.records / "questions.parquet", table, given.init]
-    made_of += [given.positives / "positives.parquet", given.positives / "folds.parquet"]
-    counts = {"questions": len(examples), "questions_left_out": len(asked) - len(examples)} | examples.counts()
+        raise ValueError(f"{table}: none of the {len(ranked):,} training questions it {examples.reason_if_empty}")
+    sources = [records / "passages.parquet", records / "questions.parquet", table, inputs.init]
+    sources += [positives / "positives.parquet", positives / "folds.parquet"]
+    counts = {"questions": len(examples), "questions_left_out": len(ranked) - len(examples)} | examples.counts()
     return stage.train(
-        TrainingState(Encoders(reader, reader), settings),  # of the same object it keeps one
+        TrainingState(Encoders(reader, reader), settings),  # one model: the state keeps equal modules once
         task(examples, partial(terms, reader, hardware=hardware), settings),
         out,
         logs,
-        key=lambda: machines.key(__file__, made_of, settings, model_files, hardware),
+        key=lambda: machines.key(__file__, sources, settings, model_files, hardware),
         save=lambda folder: kinds.save(folder, reader.eval()),
         counts=lambda: counts,
     )
 
 
 def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings: Reader) -> Task:
-    """`terms` of an example are scalars, of which `loss` is trained."""
+    """Return the training task; `terms` gives scalars of an example, and their `loss` is minimised."""
 
     def lesson(step: int) -> list[Any]:
         once = np.ones(len(examples), np.int64)
-        epoch, drawn = batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
-        return [examples(i, epoch) for i, _ in drawn]
+        epoch, batch = batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
+        return [examples(i, epoch) for i, _ in batch]
 
     def backward(state: TrainingState, lesson: list[Any]) -> dict[str, float]:
         (reader,) = state.modules
         parameters = [p for p in reader.parameters() if p.requires_grad]
         values: list[dict[str, Tensor]] = [{}] * len(lesson)
 
-        def of(i: int) -> Sequence[Tensor | None]:
-            found = terms(lesson[i])
-            values[i] = {name: value.detach() for name, value in found.items()}
-            return torch.autograd.grad(found["loss"] / len(lesson), parameters, allow_unused=True)
+        def gradients(i: int) -> Sequence[Tensor | None]:
+            losses = terms(lesson[i])
+            values[i] = {name: value.detach() for name, value in losses.items()}
+            return torch.autograd.grad(losses["loss"] / len(lesson), parameters, allow_unused=True)
 
-        parallel.add_gradients(parameters, of, range(len(lesson)), together=not parallel.uses_dropout(reader))
-        return {name: sum(one[name] for one in values).item() / len(lesson) for name in values[0]}
+        parallel.add_gradients(parameters, gradients, range(len(lesson)), together=not parallel.uses_dropout(reader))
+        return {name: sum(losses[name] for losses in values).item() / len(lesson) for name in values[0]}
 
-    return Task(settings.section, settings, steps_of(settings, len(examples)), lesson, backward)
+    return Task(settings.section, settings, count_steps(settings, len(examples)), lesson, backward)
 
 
-def steps_of(settings: Reader, questions: int) -> int:
-    """`steps`, or as many as `epochs` passes over the questions give; what fills no batch is left out."""
+def count_steps(settings: Reader, questions: int) -> int:
+    """Return `steps`, or the full batches in `epochs` passes over the questions."""
     if settings.steps is not None:
         return settings.steps
     return settings.epochs * (questions // min(settings.batch_size, questions))
