@@ -29,7 +29,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from eadpr.readers.extractive import logits, start
+from eadpr.readers.extractive import compute_logits, start
 from eadpr.readers.inputs import Input, PassagePiece
 from eadpr.readers.published import convert_reader
 from eadpr.runtime import files
@@ -292,7 +292,7 @@ def test_dprs_reader_reads_as_it_did(models, architecture, tmp_path, published, 
     with torch.no_grad():
         expected = theirs(input_ids=ids)
         given = [Input(row.tolist(), 3, [PassagePiece(5, 3, np.zeros((3, 2), np.int64))]) for row in ids]
-        got, _ = logits(ours, given, MACHINE)
+        got, _ = compute_logits(ours, given, MACHINE)
     torch.testing.assert_close(got.start, expected.start_logits, atol=1e-6, rtol=0)
     torch.testing.assert_close(got.end, expected.end_logits, atol=1e-6, rtol=0)
     torch.testing.assert_close(got.paths, expected.relevance_logits, atol=1e-6, rtol=0)

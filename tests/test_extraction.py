@@ -12,7 +12,7 @@ from eadpr.readers import selection
 from eadpr.readers.config import NegativesPerQuestion
 from eadpr.readers.inputs import NOWHERE
 from eadpr.readers.scores import best_spans, selection_nll, span_nll
-from eadpr.readers.selection import Selected, select
+from eadpr.readers.selection import Selected, select_passages
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Fold, Positive
@@ -92,13 +92,13 @@ def test_best_spans_equal_a_naive_loop(data):
 ])  # fmt: skip
 def test_selection_by_hand(holds, gold_page, expected):
     as_bools = [[c == "1" for c in word] for word in (holds, gold_page)]
-    assert select(*as_bools, positives=2, negatives=ALL) == expected
+    assert select_passages(*as_bools, positives=2, negatives=ALL) == expected
 
 
 @pytest.mark.parametrize(("positives", "negatives"), [(1, 50), (5, 50), (6, 60), (15, 150), (20, 150)])
 def test_as_many_negatives_as_dpr_takes(positives, negatives):
     holds = [True] * positives + [False] * 180
-    found = select(holds, [False] * 200, positives=20, negatives=ALL)
+    found = select_passages(holds, [False] * 200, positives=20, negatives=ALL)
     assert (len(found.positives), len(found.negatives)) == (positives, negatives)
     assert found.negatives == list(range(positives, positives + negatives))
 
@@ -116,12 +116,14 @@ def test_training_questions_with_the_start_of_their_ranking_and_their_gold_title
     tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in given])
     write_ranking(tmp_path, train={"given": ["c", "a", "b"], "found": ["b"], "held-out": ["a"]})
     store = PassageStore(tmp_path / "passages.parquet")
-    found = list(selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
+    found = list(selection.read_training_questions(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
     shown = [(one.question.id, one.rows, sorted(one.gold_titles)) for one in found]
     assert shown == [("given", [2, 0], ["One"]), ("found", [1], [])]
     for half in (0, 1):
-        of_half = selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2, half=half)
+        of_half = selection.read_training_questions(
+            tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2, half=half
+        )
         assert [one.question.id for one in of_half] == [["given"], ["found"]][half]
     write_records(tmp_path, passages=passages, questions=asked[1:])
     with pytest.raises(ValueError, match="question_id 'given' is not in"):
-        list(selection.asked(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
+        list(selection.read_training_questions(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))

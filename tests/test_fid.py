@@ -15,7 +15,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from eadpr.readers import fid
 from eadpr.readers.answer import FusionAnswerer, answer_questions
 from eadpr.readers.config import Reader
-from eadpr.readers.fid import FusionReader, fused
+from eadpr.readers.fid import FusionReader, decoder_inputs
 from eadpr.readers.kinds import load
 from eadpr.readers.lessons import FusionExample, FusionExamples, fusion_terms
 from eadpr.readers.predictions import Prediction
@@ -76,7 +76,7 @@ def test_fused_states_equal_a_naive_loop_over_passages(reader, lengths, budget):
     ids = [draw.integers(3, 390, length).tolist() for length in lengths]
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
         patch.setattr(fid, "TOKEN_BUDGET", budget)
-        found = fused(reader.states(ids))
+        found = decoder_inputs(reader.states(ids))
         naive = [reader.model.get_encoder()(input_ids=torch.tensor([row])).last_hidden_state[0] for row in ids]
     states = found["encoder_outputs"].last_hidden_state
     assert states.shape[:2] == found["attention_mask"].shape == (1, sum(lengths))
@@ -133,7 +133,9 @@ def test_greedy_answers_and_their_scores_equal_a_naive_loop(toy, reader):
         ids = [reader.input_ids(asked.question, *both) for both in zip(titles, texts, strict=True)]
         written, score = [0], 0.0
         with torch.no_grad():
-            states = fused([reader.model.get_encoder()(input_ids=torch.tensor([i])).last_hidden_state[0] for i in ids])
+            states = decoder_inputs(
+                [reader.model.get_encoder()(input_ids=torch.tensor([i])).last_hidden_state[0] for i in ids]
+            )
             while len(written) <= READ.output_tokens and written[-1] != reader.tokenizer.eos_token_id:
                 logits = reader.model(**states, decoder_input_ids=torch.tensor([written])).logits[0, -1]
                 written.append(int(logits.argmax()))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.readers.selection import sampled, write_gold
+from eadpr.readers.selection import sample_questions, write_gold
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Positive, Ranked
@@ -22,18 +22,18 @@ def of(questions: int | None, seed: int = 0):
 @given(IDS, IDS, st.integers(1, 9), st.integers(0, 3))
 def test_fewer_questions_are_among_more_and_stay_in_their_order(one, two, most, seed):
     members = {"a/dev": one, "b/dev": two}
-    assert sampled(members, of(None)) == members
-    found, more = sampled(members, of(most, seed)), sampled(members, of(most + 1, seed))
+    assert sample_questions(members, of(None)) == members
+    found, more = sample_questions(members, of(most, seed)), sample_questions(members, of(most + 1, seed))
     for name, ids in members.items():
         assert len(found[name]) == min(most, len(ids))
         assert set(found[name]) <= set(more[name])
         assert found[name] == [i for i in ids if i in found[name]]
-    assert sampled({"a/dev": one[::-1]}, of(most, seed))["a/dev"] == found["a/dev"][::-1]
+    assert sample_questions({"a/dev": one[::-1]}, of(most, seed))["a/dev"] == found["a/dev"][::-1]
 
 
 def test_another_seed_draws_others():
     members = {"a/dev": [f"q{i}" for i in range(20)]}
-    assert len({tuple(sampled(members, of(5, seed))["a/dev"]) for seed in range(4)}) == 4
+    assert len({tuple(sample_questions(members, of(5, seed))["a/dev"]) for seed in range(4)}) == 4
 
 
 def records(folder):

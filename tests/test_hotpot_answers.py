@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.readers.evaluate import GoldAnswer, answer_scores, golds, scores
+from eadpr.readers.evaluate import GoldAnswer, answer_scores, read_golds, score_predictions
 from eadpr.readers.predictions import Sentence, Titles, write_official
 from eadpr.storage import tables
 from eadpr.storage.records import Origin, Passage, Positive, Question, Span
@@ -70,7 +70,7 @@ FACTS = st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 2)), max_size=5
 def test_scores_equal_a_naive_loop(answer, gold_answer, support, gold_support):
     gold = GoldAnswer("q", gold_answer, frozenset(gold_support))
     facts = [Sentence(*fact) for fact in support]
-    found = scores([gold], {"q": supported("q", answer, facts)})["q"]
+    found = score_predictions([gold], {"q": supported("q", answer, facts)})["q"]
     assert list(found.values()) == pytest.approx(naive(gold, answer, support))
     assert list(found) == [f"{p}{name}" for p in ("", "sp_", "joint_") for name in ("em", "f1", "prec", "recall")]
 
@@ -97,7 +97,7 @@ def positives_of(records, folder):
 
 
 def test_gold_facts_are_those_of_the_items(hotpot):
-    bridge, yes = golds(*hotpot, ["b1", "c1"])
+    bridge, yes = read_golds(*hotpot, ["b1", "c1"])
     assert bridge == ("b1", "Leeds", {("Ann_Moor", 1), ("Dune_Road_(novel)", 0)})
     assert yes == ("c1", "yes", {("Bob_&_Hill", 0), ("Bob_&_Hill", 2), ("Ann_Moor", 2)})
 
@@ -111,7 +111,7 @@ def test_gold_facts_without_a_sentence_or_a_text_count_as_the_official_script_co
     item = BRIDGE | {"context": [bare, ROAD], "supporting_facts": facts}
     records, report = prepared(tmp_path, item, pages=lines)
     assert (report["gold_sentences_missing"], report["gold_lost_to_other_text"]) == (1, 1)
-    (gold,) = golds(records, positives_of(records, tmp_path), ["b1"])
+    (gold,) = read_golds(records, positives_of(records, tmp_path), ["b1"])
     assert gold.support == {("Ann_Moor", 1), ("Ann_Moor", 9), ("Ann_Moor", 3), ("Dune_Road_(novel)", 1)}
 
 
@@ -122,7 +122,7 @@ def test_gold_facts_that_no_file_names_are_the_sentences_of_gold_evidence(tmp_pa
     records = write_records(tmp_path, [passage], asked, 0)
     tables.write(records / "origins.parquet", Origin, [Origin(i, "f", 1, None) for i in ("q", "r")])
     tables.write(tmp_path / "positives.parquet", Positive, [Positive("q", "p", "given", [Span(0, 7), Span(20, 22)])])
-    found = golds(records, tmp_path / "positives.parquet", ["q", "r"])
+    found = read_golds(records, tmp_path / "positives.parquet", ["q", "r"])
     assert [gold.support for gold in found] == [{("p", 0), ("p", 2)}, set()]
 
 
@@ -131,7 +131,7 @@ def test_a_supporting_page_that_the_question_s_context_lacks_has_its_official_ti
     page = json.dumps({"title": "Bob & Hill", "text": HILL[1]}).encode()
     records, _ = prepared(tmp_path, YES | {"context": [MOOR]}, pages=page)
     assert Titles(records, ["c1"])("c1", "Bob_&_Hill") == "Bob &amp; Hill"
-    (gold,) = golds(records, positives_of(records, tmp_path), ["c1"])
+    (gold,) = read_golds(records, positives_of(records, tmp_path), ["c1"])
     assert ("Bob_&_Hill", 2) in gold.support
 
 
@@ -143,7 +143,7 @@ def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_pat
         "answer": {"b1": "Leeds", "c1": "no"},
         "sp": {"b1": [["Ann Moor", 1], ["Dune Road (novel)", 0]], "c1": [["Bob &amp; Hill", 2], ["Ann Moor", 2]]},
     }
-    by_id = scores(golds(*hotpot, ["b1", "c1"]), {p.question_id: p for p in PREDICTIONS})
+    by_id = score_predictions(read_golds(*hotpot, ["b1", "c1"]), {p.question_id: p for p in PREDICTIONS})
     assert by_id["b1"]["joint_em"] == 1
     assert (by_id["c1"]["sp_prec"], by_id["c1"]["sp_recall"], by_id["c1"]["f1"]) == (1, pytest.approx(2 / 3), 0)
 
@@ -161,13 +161,13 @@ def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     records, _ = prepared(tmp_path, *items)
     positives = positives_of(records, tmp_path)
     ids = [question.id for question in rows(records, "questions")]
-    asked = list(golds(records, positives, ids))
+    asked = list(read_golds(records, positives, ids))
     predictions = [supported(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked]
     write_official(tmp_path / "p.json", predictions, Titles(records, ids))
     written = json.loads((tmp_path / "p.json").read_text())
     assert written["answer"] == {item["_id"]: item["answer"] for item in items}
     official = {item["_id"]: {tuple(fact) for fact in item["supporting_facts"]} for item in items}
     assert {i: {tuple(fact) for fact in facts} for i, facts in written["sp"].items()} == official
-    found = scores(asked, {p.question_id: p for p in predictions})
+    found = score_predictions(asked, {p.question_id: p for p in predictions})
     assert len(found) == len(items)
     assert {value for of_question in found.values() for value in of_question.values()} == {1.0}

@@ -149,7 +149,7 @@ def test_answers_are_those_of_a_computation_by_hand(toy, store, electra, tmp_pat
         heads = drawn_heads(seed)
         (tmp_path / str(seed)).mkdir()
         folder = converted(as_published(electra, heads), toy, tmp_path / str(seed))
-        answerer = ExtractiveAnswerer(reader_of(folder, toy, tokens=tokens), store, READ.of(SETTINGS), MACHINE)
+        answerer = ExtractiveAnswerer(reader_of(folder, toy, tokens=tokens), store, READ.for_reader(SETTINGS), MACHINE)
         for i, rows in enumerate(zip(*[iter(ranked)] * 3, strict=True)):
             paths = [row.passage_ids for row in rows]
             asked = questions[rows[0].question_id]
@@ -177,14 +177,14 @@ def test_an_input_has_its_words_and_a_mark_before_each_sentence(toy, electra, tm
     tables.write(tmp_path / "passages.parquet", Passage, given)
     own = PassageStore(tmp_path / "passages.parquet")
     reader = reader_of(converted(as_published(electra, drawn_heads(1)), toy, tmp_path), toy, tokens=23)
-    passages = reader.passages_of(own)
+    passages = reader.load_passages(own)
     (one,) = reader.inputs("where was ada?", [(0, 1)], passages)
     words = reader.tokenizer.convert_ids_to_tokens(one.ids)
     assert " ".join(words) == (
         "[CLS] where was ada [SEP] yes no [SEP] paris [unused1] ada was born . [SEP] w3 [unused1] w4 w5 . [unused1]"
         " [unused1] [SEP]"
     )
-    assert (one.after, [words[i] for i in (one.passage_T == 2).nonzero()[0]]) == (5, ["yes"])
+    assert (one.question_length, [words[i] for i in (one.passage_T == 2).nonzero()[0]]) == (5, ["yes"])
     assert [words[i] for i in (one.passage_T == 3).nonzero()[0]] == ["no"]
     numbers, sentence_T = passages.sentences_in(one, (0, 1))
     assert (numbers, [words[i] for i in (sentence_T >= 0).nonzero()[0]]) == (

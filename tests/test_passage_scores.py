@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eadpr.readers import extractive, kinds
 from eadpr.readers.denoise import PassageScore
-from eadpr.readers.passage_scores import ScoringInputs, compared, score_passages, scorer
+from eadpr.readers.passage_scores import ScoringInputs, make_scorer, relative_scores, score_passages
 from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
@@ -75,7 +75,7 @@ def score(toy: Path, readers: tuple[Path, Path], out: Path, ranking: str = "wide
 
 def test_a_score_by_hand():
     odds = np.array([2.0, 2.0 + math.log(9), 2.0 - math.log(9), 1e5, -1e5], np.float32)
-    np.testing.assert_allclose(compared(odds, 2.0), [0.5, 0.9, 0.1, 1.0, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(relative_scores(odds, 2.0), [0.5, 0.9, 0.1, 1.0, 0.0], rtol=1e-6)
 
 
 LOGIT = st.floats(-50, 50, width=32)
@@ -83,10 +83,10 @@ LOGIT = st.floats(-50, 50, width=32)
 
 @given(st.lists(LOGIT, min_size=1, max_size=5), LOGIT, st.integers(-100, 100))
 def test_a_score_is_a_softmax_of_two_and_has_no_zero(logits, best, more):
-    found = compared(np.array(logits), best)
+    found = relative_scores(np.array(logits), best)
     naive = [torch.tensor([logit, best], dtype=torch.float64).softmax(0)[0].item() for logit in logits]
     np.testing.assert_allclose(found, naive, rtol=1e-9)
-    np.testing.assert_allclose(compared(np.array(logits) + more, best + more), found, rtol=1e-9)
+    np.testing.assert_allclose(relative_scores(np.array(logits) + more, best + more), found, rtol=1e-9)
 
 
 def test_scores_equal_those_of_passages_read_one_by_one(toy, readers, tmp_path):
@@ -102,9 +102,9 @@ def test_scores_equal_those_of_passages_read_one_by_one(toy, readers, tmp_path):
         def logit(passage_id: str, reader=reader, i=i) -> float:
             store = PassageStore(toy / "records/passages.parquet")
             path = tuple(store.rows([passage_id]).tolist())
-            (alone,) = reader.inputs(questions[f"q{i}"], [path], reader.passages_of(store))
+            (alone,) = reader.inputs(questions[f"q{i}"], [path], reader.load_passages(store))
             with torch.no_grad():
-                return extractive.logits(reader, [alone], MACHINE)[0].paths.item()
+                return extractive.compute_logits(reader, [alone], MACHINE)[0].paths.item()
 
         for passage_id in ranked(i):
             naive = 1 / (1 + math.exp(logit(f"p{i}") - logit(passage_id)))
@@ -135,7 +135,7 @@ def test_each_half_is_scored_by_its_reader(toy, readers, tmp_path):
 
 def test_several_passes_over_the_passages_of_a_question(toy, readers, monkeypatch):
     store = PassageStore(toy / "records/passages.parquet")
-    logits = scorer(kinds.load(readers[0]), store, MACHINE)
+    logits = make_scorer(kinds.load(readers[0]), store, MACHINE)
     asked = next(tables.rows(toy / "records/questions.parquet", Question))
     rows = list(range(len(store)))
     whole = logits(asked, rows)

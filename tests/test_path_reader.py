@@ -13,9 +13,9 @@ from eadpr.readers import extractive, kinds, selection, train
 from eadpr.readers import scores as decoding
 from eadpr.readers.answer import ExtractiveAnswerer
 from eadpr.readers.config import Reader
-from eadpr.readers.evaluate import golds, scores
-from eadpr.readers.extractive import ExtractiveReader, logits
-from eadpr.readers.inputs import NOWHERE, Sentences, make_input, sentences_of_tokens, shares, tokens
+from eadpr.readers.evaluate import read_golds, score_predictions
+from eadpr.readers.extractive import ExtractiveReader, compute_logits
+from eadpr.readers.inputs import NOWHERE, Sentences, make_input, sentences_of_tokens, shares, tokenize
 from eadpr.readers.lessons import PathExamples, extractive_terms
 from eadpr.runtime.machine import Machine
 from eadpr.storage import tables
@@ -121,13 +121,13 @@ def new_reader(toy: Path, **changes) -> ExtractiveReader:
 def test_an_input_says_where_its_tokens_stand(toy, store):
     """a3 and b3 have two sentences each, c1 none that the source gave."""
     reader = new_reader(toy, tokens=64)
-    passages = reader.passages_of(store)
+    passages = reader.load_passages(store)
     path = tuple(store.rows(["a3", "b3", "c1"]).tolist())
     (one,) = reader.inputs("where was w3", [path], passages)
     words = reader.tokenizer.convert_ids_to_tokens(one.ids)
     assert words[:8] == ["[CLS]", "where", "was", "w3", "[SEP]", "w3", "[SEP]", "w2"]
     assert words.count("[SEP]") == 6, "after question and titles, and between passages"
-    assert one.after == 5
+    assert one.question_length == 5
     for place, row in enumerate(path):
         inside = np.flatnonzero(one.passage_T == place)
         assert " ".join(words[i] for i in inside) == passages.text(row)
@@ -145,7 +145,7 @@ def test_an_input_says_where_its_tokens_stand(toy, store):
 def test_long_inputs_are_cut_evenly_and_answers_beyond_are_not_found(toy):
     tokenizer = new_reader(toy).tokenizer
     given = (("ada", "ada was born . where was w1 w2 ."), ("", "w3 paris . w4"))
-    pieces = [tokens(tokenizer, *both, title_tokens=16) for both in given]
+    pieces = [tokenize(tokenizer, *both, title_tokens=16) for both in given]
     one = make_input(tokenizer, tokenizer("where was ada born", add_special_tokens=False)["input_ids"], pieces, 18)
     words = tokenizer.convert_ids_to_tokens(one.ids)
     assert " ".join(words) == "[CLS] where was ada born [SEP] ada [SEP] ada was born . [SEP] [SEP] w3 paris . w4"
@@ -159,17 +159,17 @@ def test_long_inputs_are_cut_evenly_and_answers_beyond_are_not_found(toy):
 
 def test_a_path_s_scores_do_not_depend_on_its_batch_and_survive_saving(toy, store, tmp_path):
     reader = new_reader(toy)
-    inputs = reader.inputs("where was w1", [(0,), (0, 1, 2)], reader.passages_of(store))
+    inputs = reader.inputs("where was w1", [(0,), (0, 1, 2)], reader.load_passages(store))
     (tmp_path / "reader").mkdir()
     kinds.save(tmp_path / "reader", reader)
     again = kinds.load(tmp_path / "reader")
     assert again.settings == reader.settings
     with torch.inference_mode():
-        both, _ = logits(again, inputs, HARDWARE)
+        both, _ = compute_logits(again, inputs, HARDWARE)
         for i, one in enumerate(inputs):
-            alone, _ = logits(reader, [one], HARDWARE)
-            for name, own in alone.at(0)._asdict().items():
-                together = getattr(both.at(i), name)
+            alone, _ = compute_logits(reader, [one], HARDWARE)
+            for name, own in alone.row(0)._asdict().items():
+                together = getattr(both.row(i), name)
                 cut = together[: len(own)] if own.ndim else together
                 torch.testing.assert_close(cut, own, msg=name)
     assert both.kinds.shape == (2, len(decoding.KINDS))
@@ -189,13 +189,13 @@ def test_heads_of_another_kind_of_reader_are_refused(toy, tmp_path):
 def test_an_input_longer_than_the_encoder_s_positions_is_refused(toy):
     with pytest.raises(ValueError, match=r"^path_reader\.tokens is 65, but .* has 64 positions; lower it"):
         new_reader(toy, tokens=65)
-    with pytest.raises(ValueError, match="must leave room for the passages of a path"):
+    with pytest.raises(ValueError, match=r"tokens .16. must leave"):
         Reader.model_validate(SETTINGS.model_dump() | {"question_tokens": 20, "tokens": 16})
 
 
 def examples_of(toy: Path, store: PassageStore, positives: Path | None = None, **changes) -> PathExamples:
-    table = selection.ranked_table(toy / "ranking", "train", hops=True)
-    asked = selection.asked(toy / "records", toy / "positives", table, store, depth=5)
+    table = selection.ranking_table(toy / "ranking", "train", hops=True)
+    asked = selection.read_training_questions(toy / "records", toy / "positives", table, store, depth=5)
     return PathExamples(new_reader(toy, **changes), list(asked), store, positives or toy / "positives")
 
 
@@ -204,7 +204,7 @@ def test_a_lesson_has_its_right_paths_and_its_support(toy, store):
     one, closed = found.lessons[3], found.lessons[4]
     a3, b3, a4, b4 = store.rows(["a3", "b3", "a4", "b4"]).tolist()
     assert one.right == [(a3, b3)]
-    others = [tuple(store.ids(path)) for path in one.others]
+    others = [tuple(store.ids(path)) for path in one.wrong]
     assert others == [("c1", "b5"), ("c2", "b7"), ("c3", "b9")]  # not the supporting passages in another order
     assert (one.support, closed.right) == ({(a3, 0), (b3, 1)}, [(a4, b4), (b4, a4)])
     assert (len(found), found.counts()) == (14, {"without_other_paths": 0, "without_span": 0})
@@ -212,9 +212,9 @@ def test_a_lesson_has_its_right_paths_and_its_support(toy, store):
 
 def test_gold_is_the_supporting_passages_as_one_path(toy, tmp_path):
     assert selection.write_gold(toy / "records", toy / "positives", tmp_path / "gold", sets=SETS) == QUESTIONS - TRAINED
-    of = {hops: selection.ranked_table(tmp_path / "gold", "evaluate", hops=hops) for hops in (True, False)}
-    assert dict(selection.ranked(of[True]))["q17"] == [["a17", "b17"]]
-    assert dict(selection.ranked(of[False]))["q17"] == [["a17"], ["b17"]]
+    of = {hops: selection.ranking_table(tmp_path / "gold", "evaluate", hops=hops) for hops in (True, False)}
+    assert dict(selection.read_ranked_paths(of[True]))["q17"] == [["a17", "b17"]]
+    assert dict(selection.read_ranked_paths(of[False]))["q17"] == [["a17"], ["b17"]]
 
 
 def test_every_sentence_that_holds_evidence_supports(toy, store, tmp_path):
@@ -264,7 +264,7 @@ def test_the_loss_is_the_sum_of_its_terms(toy, store):
         terms = extractive_terms(found._reader, found(i, 0), HARDWARE)
         whole = terms["spans"] + terms["selection"] + terms["kinds"] + 0.5 * terms["support"]
         torch.testing.assert_close(terms["loss"], whole)
-        right, *_ = (logits(found._reader, [given], HARDWARE)[0] for given in found(i, 0).inputs)
+        right, *_ = (compute_logits(found._reader, [given], HARDWARE)[0] for given in found(i, 0).inputs)
         kind = torch.nn.functional.cross_entropy(right.kinds, torch.tensor([found(i, 0).kind]))
         torch.testing.assert_close(terms["kinds"], kind)
 
@@ -281,10 +281,10 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
     loop.run(state, train.task(found, terms, reader.settings), Checkpoints(tmp_path))
     assert state.series["train/loss"][-1][1] < 0.3 * state.series["train/loss"][0][1]
     answerer = ExtractiveAnswerer(reader.eval(), store, READ.model_copy(update={"top_k": [5]}), HARDWARE)
-    rows = [row for one in found.lessons for row in answerer(one.question, [*one.right[:1], *one.others])]
+    rows = [row for one in found.lessons for row in answerer(one.question, [*one.right[:1], *one.wrong])]
     ids = [one.question.id for one in found.lessons]
-    gold = golds(toy / "records", toy / "positives/positives.parquet", ids)
-    measured = scores(gold, {row.question_id: row for row in rows})
+    gold = read_golds(toy / "records", toy / "positives/positives.parquet", ids)
+    measured = score_predictions(gold, {row.question_id: row for row in rows})
     for metric in ("em", "sp_f1"):
         assert sum(measured[question_id][metric] for question_id in ids) > 0.7 * len(ids), metric
     for row in rows:
@@ -296,4 +296,4 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
 @pytest.mark.parametrize(("given", "lessons", "steps"), [(None, 10, 8), (None, 3, 4), (7, 10, 7), (0, 10, 0)])
 def test_steps_are_given_or_those_of_four_epochs(given, lessons, steps):
     """Of 2 batches of 4 each; 3 lessons are a batch."""
-    assert train.steps_of(SETTINGS.model_copy(update={"steps": given, "epochs": 4}), lessons) == steps
+    assert train.count_steps(SETTINGS.model_copy(update={"steps": given, "epochs": 4}), lessons) == steps

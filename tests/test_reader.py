@@ -16,7 +16,7 @@ from eadpr.readers import extractive, kinds, selection
 from eadpr.readers import train as training
 from eadpr.readers.answer import ExtractiveAnswerer, answer_questions
 from eadpr.readers.evaluate import evaluate_reading, reading_values
-from eadpr.readers.inputs import NOWHERE, Input, PassagePiece, Tokens, make_input, tokens
+from eadpr.readers.inputs import NOWHERE, Input, PassagePiece, Tokens, make_input, tokenize
 from eadpr.readers.lessons import PassageExamples, extractive_terms
 from eadpr.readers.predictions import Prediction
 from eadpr.readers.scores import PathScores, TokenSpan, selected_span, selection_nll, span_nll
@@ -66,13 +66,15 @@ def untrained(toy: Path, **changes) -> extractive.ExtractiveReader:
 
 def given_input(reader: extractive.ExtractiveReader, question: str, title: str, text: str) -> Input:
     """Of a passage that is in no store."""
-    passage = tokens(reader.tokenizer, title, text, title_tokens=reader.settings.title_tokens)
+    passage = tokenize(reader.tokenizer, title, text, title_tokens=reader.settings.title_tokens)
     return make_input(reader.tokenizer, reader.question_ids(question), [passage], reader.settings.tokens)
 
 
 def examples(toy: Path, reader: extractive.ExtractiveReader) -> PassageExamples:
     store = PassageStore(toy / "records/passages.parquet")
-    found = selection.asked(toy / "records", toy / "positives", toy / "ranking/train.parquet", store, depth=4)
+    found = selection.read_training_questions(
+        toy / "records", toy / "positives", toy / "ranking/train.parquet", store, depth=4
+    )
     return PassageExamples(reader, list(found), store, toy / "positives")
 
 
@@ -109,11 +111,11 @@ def test_types_and_text_of_inputs_of_unlike_length(toy):
             return reader(ids, mask, types)
 
     inputs = [given_input(reader, "where was Alman born?", "Alman", text) for text in ("born", "born in Aron", "")]
-    _, passage = extractive.logits(Spy(), inputs, MACHINE)
+    _, passage = extractive.compute_logits(Spy(), inputs, MACHINE)
     for i, given in enumerate(inputs):
         length = len(given.ids)
         assert seen["mask"][i].tolist() == [1] * length + [0] * (passage.shape[1] - length)
-        assert seen["types"][i].nonzero().flatten().tolist() == list(range(given.after, length))
+        assert seen["types"][i].nonzero().flatten().tolist() == list(range(given.question_length, length))
         assert (passage[i] != NOWHERE).nonzero().flatten().tolist() == list(range(given.pieces[0].begin, length))
 
 
@@ -136,7 +138,9 @@ def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
     kinds.save(tmp_path / "reader", reader)
     loaded = kinds.load(tmp_path / "reader")
     with torch.no_grad():
-        for one, two in zip(*(extractive.logits(r, [given], MACHINE)[0][:3] for r in (reader, loaded)), strict=True):
+        for one, two in zip(
+            *(extractive.compute_logits(r, [given], MACHINE)[0][:3] for r in (reader, loaded)), strict=True
+        ):
             torch.testing.assert_close(one, two)
 
 
@@ -144,7 +148,7 @@ def test_an_answer_whose_end_no_token_covers_is_not_cut():
     """White space that a pattern matches too, marks that a tokenizer drops."""
     piece = PassagePiece(1, 3, np.array([[0, 4], [4, 7], [7, 12]]))
     assert Input([7, 8, 9, 10], 1, [piece]).span(0, Span(8, 14)) == (3, 3)
-    assert Input([7, 8, 9], 1, [piece._replace(kept=2)]).span(0, Span(8, 14)) is None
+    assert Input([7, 8, 9], 1, [piece._replace(length=2)]).span(0, Span(8, 14)) is None
 
 
 def test_an_encoder_that_has_token_types_gets_them(toy):
@@ -205,11 +209,11 @@ def test_the_loss_is_of_the_spans_of_the_positive_and_of_its_selection(toy, toke
     reader = untrained(toy)
     example = examples(toy, reader)(0, 0)
     example.inputs.append(given_input(reader, "where?", "", "was " * 60))
-    assert len(extractive.passes(example.inputs)) == (len(example.inputs) if tokens == 1 else 1)
-    assert extractive.passes(example.inputs)[0][0] == len(example.inputs) - 1  # not the positive
+    assert len(extractive.group_passes(example.inputs)) == (len(example.inputs) if tokens == 1 else 1)
+    assert extractive.group_passes(example.inputs)[0][0] == len(example.inputs) - 1  # not the positive
     with torch.no_grad():
         found = extractive_terms(reader, example, MACHINE)
-        alone = [extractive.logits(reader, [given], MACHINE) for given in example.inputs]
+        alone = [extractive.compute_logits(reader, [given], MACHINE) for given in example.inputs]
     (positive, passage_PT), *_ = alone
     spans = span_nll(positive.start[0], positive.end[0], passage_PT[0] != NOWHERE, example.spans_A2)
     torch.testing.assert_close(found["spans"], spans, atol=1e-5, rtol=1e-5)

@@ -63,9 +63,7 @@ def answer_questions(
         ranked = (row for row in read_ranked_paths(table, settings.top_k[-1]) if row[0] in questions)
         with files.new_folder(out) as temporary:
             predictions = temporary / "predictions.parquet"
-            shards.write_in_shards(
-                predictions, Prediction, ranked, answer, folder=folder, label="read", total=len(ids)
-            )
+            shards.write_in_shards(predictions, Prediction, ranked, answer, folder=folder, label="read", total=len(ids))
             rows = list(tables.rows(predictions, Prediction))
             if of_paths:
                 write_official(temporary / "predictions.json", rows, Titles(records, ids))
@@ -146,9 +144,7 @@ class ExtractiveAnswerer:
             return Prediction(question.id, top_k, "")
         best, path, path_input = scored[choice.path], paths[choice.path], inputs[choice.path]
         support = self._support(path, path_input, best.sentences_T) if of_paths else None
-        prediction = Prediction(
-            question.id, top_k, choice.kind, choice.score, passage_score=best.path, support=support
-        )
+        prediction = Prediction(question.id, top_k, choice.kind, choice.score, passage_score=best.path, support=support)
         if choice.kind != "span":
             return prediction
         place, span = path_input.characters(best.span.first, best.span.last)

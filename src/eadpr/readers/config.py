@@ -58,7 +58,7 @@ class Reader(Optimiser):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        # Beside the question: some tokens of a path's passages, or a title and a text.
+        # The least for a path's passages, or for a title and a text.
         rest = 8 if self.of_paths else self.question_tokens + 4
         if self.question_tokens + rest > self.tokens:
             raise ValueError(

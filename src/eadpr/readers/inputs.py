@@ -53,8 +53,8 @@ class PassagePiece(NamedTuple):
 
 
 class Input(NamedTuple):
-    """The ids of an input. The question has `question_length` of them; `pieces` are the path's passages and, in a marked
-    input, yes and no behind these."""
+    """The ids of an input, `question_length` of them for the question; `pieces` are the path's passages and, in a
+    marked input, yes and no behind these."""
 
     ids: list[int]
     question_length: int

@@ -43,8 +43,8 @@ class Lesson(NamedTuple):
 
 
 class ReaderExample(NamedTuple):
-    """Inputs, the right path first, with its answer spans (A, 2) in tokens and `kind` (an index of KINDS). For readers of
-    paths also its sentences and, (S,), true for those that support the answer."""
+    """Inputs, the right path first, with its answer spans (A, 2) in tokens and `kind` (an index of KINDS). For readers
+    of paths also its sentences and, (S,), true for those that support the answer."""
 
     inputs: list[Input]
     spans_A2: Tensor
@@ -100,9 +100,7 @@ class PassageExamples(ExtractiveExamples):
 
     reason_if_empty = NOTHING_TO_LEARN
 
-    def __init__(
-        self, reader: ExtractiveReader, ranked: Sequence[QuestionPaths], store: PassageStore, _: Path
-    ) -> None:
+    def __init__(self, reader: ExtractiveReader, ranked: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
         super().__init__(reader, store)
         self._matcher = AnswerMatcher()
         self.lessons = [lesson for row in ranked if row.question.matchable and (lesson := self._lesson(row, store))]
@@ -173,8 +171,8 @@ def _kind(question: Question) -> int:
 
 
 def extractive_terms(reader: ExtractiveReader, example: ReaderExample, hardware: Machine) -> dict[str, Tensor]:
-    """Return `loss` and its summands: the right path's answer spans and its selection, for readers of paths also the kind
-    of answer and, times `support`, the supporting sentences."""
+    """Return `loss` and its summands: the right path's answer spans and its selection, for readers of paths also the
+    kind of answer and, times `support`, the supporting sentences."""
     scored: dict[int, tuple[Logits, Tensor]] = {}
     for group in group_passes(example.inputs):
         logits, passage_PT = compute_logits(reader, [example.inputs[i] for i in group], hardware)
@@ -205,7 +203,7 @@ class FusionExample(NamedTuple):
 
 
 class FusionExamples:
-    """The examples of Fusion-in-Decoder: the first passages of each question's ranking with one of its answers, drawn in
+    """The examples of Fusion-in-Decoder: the first passages of each question's ranking and one of its answers, drawn in
     each epoch."""
 
     reason_if_empty = NOTHING_TO_LEARN

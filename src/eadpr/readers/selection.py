@@ -147,13 +147,14 @@ def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
             f"{positives}: the source gives none of the questions of {', '.join(sets.evaluate)} a positive; take gold"
             " out of reading.rankings and reading.gold"
         )
-    ranked_questions = [question for question in read_questions(records / "questions.parquet", gold) if gold[question.id]]
+    ids = [question_id for question_id, passage_ids in gold.items() if passage_ids]
+    questions = list(read_questions(records / "questions.parquet", ids))
     with files.new_folder(out) as folder:
         tables.write(folder / "evaluate.parquet", Ranked, rows)
-        if any(question.hops for question in ranked_questions):
+        if any(question.hops for question in questions):
             (folder / "paths").mkdir()
-            tables.write(folder / "paths" / "evaluate.parquet", RankedPath, _gold_paths(ranked_questions, gold))
-    return len(ranked_questions)
+            tables.write(folder / "paths" / "evaluate.parquet", RankedPath, _gold_paths(questions, gold))
+    return len(questions)
 
 
 def _gold_paths(questions: Sequence[Question], gold: Mapping[str, Sequence[str]]) -> Iterator[RankedPath]:
