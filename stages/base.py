@@ -10,5 +10,5 @@ def main(base, base_files, encoder, machine, *, records, out):
     settle(machine)
     from eadpr.training.base import make_base
 
-    parameters = make_base(records / "passages.parquet", out, base=base, settings=encoder, given=base_files)
+    parameters = make_base(records / "passages.parquet", out, base=base, settings=encoder, expected=base_files)
     return f"base: an encoder of {parameters:,} parameters ({base.model})"

@@ -11,7 +11,7 @@ def main(evaluate, sets, *, records, positives, ranking, pairs=None, out):
     from eadpr.two_hops import evaluate as paths
 
     table = ranking / "paths" / "evaluate.parquet"
-    of_paths = partial(paths.measured, table, records=records, all_at=evaluate.all_at) if table.exists() else None
+    of_paths = partial(paths.measure_paths, table, records=records, all_at=evaluate.all_at) if table.exists() else None
     counts = evaluation.run(
         records=records, positives=positives, ranking=ranking, pairs=pairs, outcomes=out, settings=evaluate, sets=sets,
         more=of_paths,

@@ -208,24 +208,24 @@ def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy,
     base, given = BASE.model_copy(update={"model": folder}), model_files(folder)
     assert {"encoder.json", "question_encoder/model.safetensors", "passage_encoder/tokenizer.json"} <= set(given.sha256)
     assert not any("sentence" in name and "/" not in name for name in given.sha256)
-    make_base(passages, tmp_path / "base", base=base, settings=CLS, given=given)
+    make_base(passages, tmp_path / "base", base=base, settings=CLS, expected=given)
     same_vectors(tmp_path / "base", models)
     assert settings_of(tmp_path / "base") == CLS
     with pytest.raises(ValueError, match=r"trained with pooling cls, found mean; set encoder\.pooling: cls"):
-        make_base(passages, tmp_path / "other", base=base, settings=SETTINGS, given=given)
-    make_base(passages, tmp_path / "same", base=base, settings=CLS.model_copy(update={"shared": True}), given=given)
+        make_base(passages, tmp_path / "other", base=base, settings=SETTINGS, expected=given)
+    make_base(passages, tmp_path / "same", base=base, settings=CLS.model_copy(update={"shared": True}), expected=given)
     assert files.tree_sha256(tmp_path / "same") == files.tree_sha256(tmp_path / "base")
     with (tmp_path / "model/question_encoder/model.safetensors").open("ab") as file:
         file.write(b" ")
     with pytest.raises(ValueError, match=r"model: question_encoder/model\.safetensors changed"):
-        make_base(passages, tmp_path / "other", base=base, settings=CLS, given=given)
+        make_base(passages, tmp_path / "other", base=base, settings=CLS, expected=given)
 
 
 def test_an_arms_model_can_be_a_base(toy, tmp_path):
     folder = str(toy / "base")
     base = BASE.model_copy(update={"model": folder})
     passages = toy / "records/passages.parquet"
-    make_base(passages, tmp_path / "base", base=base, settings=SETTINGS, given=model_files(folder))
+    make_base(passages, tmp_path / "base", base=base, settings=SETTINGS, expected=model_files(folder))
     assert files.tree_sha256(tmp_path / "base") == files.tree_sha256(toy / "base")
 
 

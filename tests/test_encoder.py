@@ -141,7 +141,7 @@ def test_a_projection_is_a_linear_layer_and_a_norm_and_is_kept(toy, tmp_path):
     for folder in (tmp_path, tmp_path / "passage_encoder"):
         base, given = BASE.model_copy(update={"model": str(folder)}), model_files(str(folder))
         with pytest.raises(ValueError, match=r"has a linear layer and a norm .*, as two hops may have and arms do not"):
-            make_base(tmp_path, tmp_path / "base", base=base, settings=SETTINGS, given=given)
+            make_base(tmp_path, tmp_path / "base", base=base, settings=SETTINGS, expected=given)
     assert not (tmp_path / "base").exists()
 
 
@@ -253,7 +253,7 @@ def test_a_pretrained_encoder_by_path_becomes_the_base(toy, tmp_path):
     folder = str(toy / "base" / "passage_encoder")
     base = BASE.model_copy(update={"model": folder})
     passages = toy / "records" / "passages.parquet"
-    make_base(passages, tmp_path / "base", base=base, settings=SETTINGS, given=model_files(folder))
+    make_base(passages, tmp_path / "base", base=base, settings=SETTINGS, expected=model_files(folder))
     assert files.tree_sha256(tmp_path / "base") == files.tree_sha256(toy / "base")
     with pytest.raises(ValueError, match=r"passage_encoder: config\.json, .* changed.* `dvc repro -f configs`"):
         make_base(passages, tmp_path / "other", base=base, settings=SETTINGS)

@@ -17,7 +17,7 @@ from eadpr.training.encoder import load
 from eadpr.training.padding import pad
 from eadpr.two_hops.hops import SETTINGS as SETTINGS_FILE
 from eadpr.two_hops.hops import hop_texts, query_tokens_of, write_query_tokens
-from eadpr.two_hops.retrieve import find_paths, flat, retrieve_paths
+from eadpr.two_hops.retrieve import find_paths, rank_passages, retrieve_paths
 from tests import small_collection as small
 from tests.multihop_toy import BEAM, TWO_HOP, write_all
 from tests.test_search import stored
@@ -82,9 +82,9 @@ def test_the_ranking_of_paths_has_each_passage_once_at_its_first_place():
         RankedPath("q", 1, ["b", "a"], [2.0, 1.0], 3.0), RankedPath("q", 2, ["b", "c"], [2.0, 0.5], 2.5),
         RankedPath("q", 3, ["c", "a"], [1.0, 0.5], 1.5), RankedPath("q", 4, ["d", "b"], [0.0, 0.5], 0.5),
     ]  # fmt: skip
-    rows = [(row.passage_id, row.rank, row.score) for row in flat(paths)]
+    rows = [(row.passage_id, row.rank, row.score) for row in rank_passages(paths)]
     assert rows == [("b", 1, 3.0), ("a", 2, 3.0), ("c", 3, 2.5), ("d", 4, 0.5)]
-    assert list(flat([])) == []
+    assert list(rank_passages([])) == []
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Example
-from eadpr.training.encoder import load, load_pair
+from eadpr.training.encoder import Encoders, load, load_pair
 from eadpr.training.example_set import read_examples
-from eadpr.training.forward import Encoders, encoded
+from eadpr.training.forward import encode_batch
 from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.losses import Masks, hn_loss, loss_terms
 from eadpr.two_hops.batches import HopBatcher, hop_masks, pair_hops, tokenise_second_hops
@@ -246,7 +246,7 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     batch = batcher_of(toy, mask=False).first([0, 1, 15])
     encoders = Encoders(*load_pair(toy / "base", ONE))
     with torch.no_grad():
-        scores = encoded(encoders, batch, MACHINE).scores().double()
+        scores = encode_batch(encoders, batch, MACHINE).scores().double()
     has = batch.masks.distractors_QQ.diagonal().tolist()
     assert has == [True, True, True, False, True, True]
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
@@ -273,7 +273,7 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     assert (batch.without_placebo, batch.without_distractor, batch.truncated) == (1, 1, 0)
     train(folder, tmp_path, loss=BALANCED, steps=1, batch_size=18, dropout=0.0, attention_dropout=0.0)
     batch = batcher.sampled(0, size=18, seed=TRAIN.seed)
-    scores = encoded(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).scores()
+    scores = encode_batch(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).scores()
     expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path, "train/hn") == pytest.approx([expected], rel=1e-5)
     with pytest.raises(FileNotFoundError, match=r"placebos\.parquet"):

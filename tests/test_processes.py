@@ -128,7 +128,7 @@ def test_each_row_is_one_process_s_and_all_have_as_many_tokens(lengths, count, t
     for rank in range(count):
         with pytest.MonkeyPatch.context() as patch:
             as_process(patch, rank, count)
-            found = forward.pieces(None, ids, tokens)
+            found = forward.cut_pieces(None, ids, tokens)
         assert all(piece.ids == [ids[row] for row in piece.rows] for piece in found)
         rows += [row for piece in found for row in piece.rows]
         held.append(sum(len(row) for piece in found for row in piece.ids))
@@ -180,7 +180,7 @@ def test_more_processes_than_cards_are_refused(monkeypatch):
 
 @pytest.mark.parametrize(("cards", "backends"), [(0, {"cpu": "gloo"}), (2, {"cpu": "gloo", "cuda": "nccl"})])
 def test_a_group_has_a_backend_for_tensors_of_the_cpu_and_of_cards(cards, backends, monkeypatch):
-    """Torch alone takes that of the cards where there are any, and `of_first` sends bytes of the CPU."""
+    """Torch alone takes that of the cards where there are any, and `broadcast` sends bytes of the CPU."""
     asked = []
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_RANK", "1")

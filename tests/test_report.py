@@ -623,7 +623,7 @@ def write_paths(inputs):
     files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts})
     settings = EVALUATE.model_copy(update={"all_at": [2, 4]})
     table = inputs / "ranking" / "paths" / "evaluate.parquet"
-    more = partial(of_paths.measured, table, records=inputs / "records", all_at=[2, 4])
+    more = partial(of_paths.measure_paths, table, records=inputs / "records", all_at=[2, 4])
     return toy.evaluated(inputs, "mdr", ranking=inputs / "ranking", settings=settings, more=more)
 
 

@@ -17,8 +17,8 @@ from eadpr.storage.records import Example, SetMember
 from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.config import Loss, Train
-from eadpr.training.encoder import load, load_pair
-from eadpr.training.forward import BatchVectors, Encoders, vectors
+from eadpr.training.encoder import Encoders, load, load_pair
+from eadpr.training.forward import BatchVectors, encode
 from eadpr.training.losses import Masks, dpr_loss, flipped_loss, hn_loss, placebo_loss, pp_loss
 from eadpr.training.padding import pad
 from eadpr.training.state import NAME, Checkpoints, TrainingState
@@ -99,7 +99,7 @@ def test_a_training_with_placebos_logs_their_term_and_who_has_none(toy, tmp_path
     apart = BALANCED.model_copy(update={"placebo": 0.0})
     train(folder, tmp_path / "apart", loss=apart, steps=1, batch_size=15, dropout=0.0, attention_dropout=0.0)
     batch = batcher_of(folder, placebos=True, balance="placebo").sampled(0, size=15, seed=TRAIN.seed)
-    scores = forward.encoded(Encoders(*load_pair(toy / "base", SETTINGS)), batch, MACHINE).scores()
+    scores = forward.encode_batch(Encoders(*load_pair(toy / "base", SETTINGS)), batch, MACHINE).scores()
     expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path / "apart", "train/hn") == pytest.approx([expected], rel=1e-5)
     assert (tmp_path / "apart/log/plots/metrics/train/without_placebo.tsv").exists()
@@ -197,7 +197,7 @@ def test_the_weights_of_the_best_validation_or_of_the_last_step_are_kept(
         found[rank] = [p.detach().clone() for p in encoders.passage.parameters()]
         return contrastive.Validation(1.0, rank)
 
-    monkeypatch.setattr(contrastive, "validation", measured)
+    monkeypatch.setattr(contrastive, "validate", measured)
     train(toy, tmp_path, steps=6, validate_every=2, keep=keep)
     kept = list(load(tmp_path / "model", "passage").parameters())
     same = {rank: all(torch.equal(a, b) for a, b in zip(kept, of, strict=True)) for rank, of in found.items()}
@@ -439,7 +439,7 @@ def test_vectors_keep_the_order_whatever_the_lengths(toy):
     encoder = load(toy / "base", "passage")
     ids = encoder.passage_ids([""] * 70, ["walks " * (1 + i * 7 % 40) for i in range(70)])
     with torch.no_grad():
-        together = vectors(encoder, ids, MACHINE)
+        together = encode(encoder, ids, MACHINE)
         alone = torch.cat([encoder(*pad([row], 0)) for row in ids])
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
 
@@ -456,7 +456,7 @@ def test_average_rank_counts_what_is_above_and_ties():
 def test_the_pool_of_validation_holds_all_positives_and_the_first_negatives_of_each_question(toy):
     negatives = [np.array(rows, np.int64) for rows in ([7, 1, 2], [], [3], [4, 5, 6])]
     examples = batcher_of(toy).examples._replace(positives=np.array([5, 7, 8, 5]), negatives=negatives)
-    assert contrastive.pool_of(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
+    assert contrastive.make_pool(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
 
 
 def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy, monkeypatch):
@@ -465,19 +465,19 @@ def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(to
     for encoder in encoders:
         encoder.train()
     settings = ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE)
-    found = contrastive.validation(encoders, batcher, range(2, 8), settings)
+    found = contrastive.validate(encoders, batcher, range(2, 8), settings)
     monkeypatch.setattr(contrastive, "ROWS", 2)
-    assert contrastive.validation(encoders, batcher, range(2, 8), settings) == found
+    assert contrastive.validate(encoders, batcher, range(2, 8), settings) == found
     losses = []
     for part in (range(2, 6), range(6, 8)):
         batch = batcher.first(part)
         with torch.no_grad():
-            losses.append(dpr_loss(forward.encoded(encoders, batch, MACHINE).scores(), batch.masks, 0.0).item())
+            losses.append(dpr_loss(forward.encode_batch(encoders, batch, MACHINE).scores(), batch.masks, 0.0).item())
     assert found.nll == pytest.approx((4 * losses[0] + 2 * losses[1]) / 6, rel=1e-5)
-    pool, gold = contrastive.pool_of(batcher.examples, list(range(2, 8)), TRAIN.validation_hard_negatives)
+    pool, gold = contrastive.make_pool(batcher.examples, list(range(2, 8)), TRAIN.validation_hard_negatives)
     with torch.no_grad():
-        asked = forward.encoded(encoders, batcher.first(range(2, 8)), MACHINE).questions_QD
-        passages = vectors(encoders.passage, batcher.inputs.ids(pool), MACHINE)
+        asked = forward.encode_batch(encoders, batcher.first(range(2, 8)), MACHINE).questions_QD
+        passages = encode(encoders.passage, batcher.inputs.ids(pool), MACHINE)
     assert found.average_rank == contrastive.average_rank(asked, passages, torch.tensor(gold))
 
 
@@ -591,12 +591,12 @@ def test_gradients_by_pieces_are_those_of_one_graph(toy, monkeypatch, stopped, s
         getattr(encoders, frozen).requires_grad_(requires_grad=False)
     settings = ArmSettings(EADPR.model_copy(update={"stop_gradient": stopped}), TRAIN, SETTINGS, MACHINE)
     batch = batcher_of(toy).sampled(0, size=8, seed=3)
-    assert len(forward.pieces(encoders.passage, batch.passages)) > 2
+    assert len(forward.cut_pieces(encoders.passage, batch.passages)) > 2
     contrastive.add_gradient(encoders, batch, settings, share=0.5)
     by_pieces = [p.grad for p in parameters]
     for parameter in parameters:
         parameter.grad = None
-    total = contrastive.objective(forward.encoded(encoders, batch, MACHINE), batch.masks, settings.loss).total
+    total = contrastive.objective(forward.encode_batch(encoders, batch, MACHINE), batch.masks, settings.loss).total
     (total * 0.5).backward()
     for found, parameter in zip(by_pieces, parameters, strict=True):
         assert (found is None) == (parameter.grad is None)

@@ -13,7 +13,7 @@ from transformers import AutoModel
 
 from eadpr.readers.extractive import HEADS, find_marks
 from eadpr.runtime import files
-from eadpr.training.convert import architecture_of, fill, named, read_weights
+from eadpr.training.convert import fill_weights, list_keys, load_architecture, read_weights
 
 # Their head -> our head and its number of outputs, None: equal to its inputs.
 DPR: dict[str, tuple[str, int | None]] = {"qa_outputs": ("spans", 2), "qa_classifier": ("passages", 1)}
@@ -45,7 +45,7 @@ def convert_reader(checkpoint: Path, out: Path, architecture: str | None = None)
     head_prefix = PREFIXES[prefix]
     is_mdr = any(key.startswith((f"{head_prefix}rank.", f"{head_prefix}sp.")) for key in weights)
     architecture = architecture or ARCHITECTURES["MDR" if is_mdr else "DPR"]
-    config, tokenizer = architecture_of(architecture)
+    config, tokenizer = load_architecture(architecture)
     if is_mdr:
         find_marks(tokenizer)
     heads: dict[str, torch.Tensor] = {}
@@ -58,14 +58,14 @@ def convert_reader(checkpoint: Path, out: Path, architecture: str | None = None)
                 raise ValueError(f"{checkpoint}: {name} is {actual}, and a reader's is {shape}; is it a reader?")
             heads[f"{ours}.{part}"] = weights.pop(name).float().clone()
     if unknown := sorted(key for key in weights if not key.startswith(prefix)):
-        raise ValueError(f"{checkpoint}: unknown weights {named(unknown)}; is it a reader?")
+        raise ValueError(f"{checkpoint}: unknown weights {list_keys(unknown)}; is it a reader?")
     encoder = {key.removeprefix(prefix): value for key, value in weights.items()}
     if not is_mdr and TYPES in encoder:  # DPR's reader gives all tokens type 0
         config.type_vocab_size, encoder[TYPES] = 1, encoder[TYPES][:1]
     model = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
     if hasattr(model, "pooler"):
         model.pooler = None  # unused
-    fill(model, encoder, str(checkpoint), prefix, architecture)
+    fill_weights(model, encoder, str(checkpoint), prefix, architecture)
     with files.new_folder(out) as folder:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)

@@ -58,7 +58,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
 def read_role(
     inputs: ArmInputs, role: str, store: PassageStore, settings: contrastive.ContrastiveSettings
 ) -> ExampleSet:
-    """Read the training or validation examples with what the loss needs of them."""
+    """Read the training or validation examples, with distractors and placebos if the loss needs them."""
     return read_examples(
         inputs.examples,
         inputs.records,

@@ -1,8 +1,7 @@
-"""What every training starts from: a pretrained encoder, a pair of them, or a small random BERT with a tokenizer of the
-corpus.
+"""The encoders that trainings start from: pretrained ones, or a small random BERT with a tokenizer of the corpus.
 
-The tokenizer is BPE, because of the trainers in `tokenizers` only BPE gives the same file each time; and without a
-subword prefix or suffix, with which its alphabet, too, depends on the order of a hash map.
+The tokenizer is BPE, as no other trainer in `tokenizers` gives the same file each time; and without a subword prefix or
+suffix, which would make its alphabet depend on the order of a hash map.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,27 +24,28 @@ POSITIONS = 512  # BERT's; more where inputs are longer
 SPECIAL = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
 
 
-def make_base(passages: Path, out: Path, *, base: Base, settings: EncoderSettings, given: ModelFiles = NO_FILES) -> int:
-    """Write the folder `out` with the same encoder on both sides, or those of a folder that has two; returns the number
-    of parameters.
+def make_base(
+    passages: Path, out: Path, *, base: Base, settings: EncoderSettings, expected: ModelFiles = NO_FILES
+) -> int:
+    """Write the folder `out` with the same encoder on both sides, or with both encoders of a folder that has two.
 
-    Raises ValueError for a model without safetensors weights or with fewer positions than `settings` asks for, for
-    two encoders of another pooling, and for a folder whose files are not those of `given`.
+    Returns the number of parameters. Raises ValueError for a model without safetensors weights or with fewer positions
+    than `settings` asks for, for two encoders of another pooling, and for a folder that does not hold `expected`.
     """
-    # Of what it is, not of what trainings make of it: these start from the same bytes.
+    # `shared` as the model is, whatever the arms set: they all start from the same bytes.
     settings = settings.model_copy(update={"shared": not model_folders.sides_differ(base.model)})
     if base.model == "scratch":
         encoders = [TextEncoder(*_scratch(passages, base=base, settings=settings), settings, "passage")]
     else:
-        model_folders.check(base.model, given)
-        encoders = _given(base, settings)
+        model_folders.check(base.model, expected)
+        encoders = _load_pretrained(base, settings)
     with files.new_folder(out) as folder:
         save(folder, encoders[0], encoders[-1])
     return sum(parameter.numel() for encoder in encoders for parameter in encoder.parameters())
 
 
-def _given(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
-    """The given encoder; a question and a passage encoder where the folder has two."""
+def _load_pretrained(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
+    """Load the encoder of a hub name or folder, or a question and a passage encoder where the folder has two."""
     sides = ("", *model_folders.SIDES) if model_folders.is_folder(base.model) else ()
     if any(all((Path(base.model) / side / name).exists() for name, _ in MODULES) for side in sides):
         raise ValueError(
@@ -81,19 +81,19 @@ def _scratch(passages: Path, *, base: Base, settings: EncoderSettings) -> tuple:
 
 
 def sampled_texts(passages: Path, count: int) -> Iterator[str]:
-    """`title text` of at most `count` passages, evenly spaced over the corpus; memory is one batch of it."""
-    every = -(-tables.count(passages, Passage) // count)
+    """Yield `title text` of at most `count` passages, evenly spaced over the corpus; memory: a batch of the table."""
+    interval = -(-tables.count(passages, Passage) // count)
     row = 0
     for batch in tables.batches(passages, Passage, columns=["title", "text"]):
-        skip = -row % every
+        skip = -row % interval
         row += len(batch)
-        taken = batch.take(pa.array(range(skip, len(batch), every), pa.int64()))
-        for title, text in zip(taken.column("title").to_pylist(), taken.column("text").to_pylist(), strict=True):
+        rows = batch.take(pa.array(range(skip, len(batch), interval), pa.int64()))
+        for title, text in zip(rows.column("title").to_pylist(), rows.column("text").to_pylist(), strict=True):
             yield f"{title} {text}"
 
 
 def train_bpe(texts: Iterable[str], *, vocabulary: int, lowercase: bool) -> PreTrainedTokenizerFast:
-    """The tokenizer of an encoder: after BERT's clean-up, in the form `[CLS] a [SEP] b [SEP]`; `[PAD]` has id 0."""
+    """Train an encoder's tokenizer: after BERT's clean-up, in the form `[CLS] a [SEP] b [SEP]`; `[PAD]` has id 0."""
     return byte_level_bpe(
         texts,
         vocabulary=vocabulary,
@@ -113,9 +113,9 @@ def byte_level_bpe(
     single: str,
     pair: str,
 ) -> PreTrainedTokenizerFast:
-    """Byte-level byte-pair encoding (Sennrich et al., 2016); `single` and `pair` are the forms of one text and of two.
+    """Train byte-level byte-pair encoding (Sennrich et al., 2016); `single`, `pair` are the forms of one text and two.
 
-    The vocabulary starts with the special tokens, in their order, and the 256 bytes, so nothing is ever unknown.
+    The vocabulary starts with the special tokens, in their order, and the 256 bytes, so no text is unknown.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizer

@@ -21,8 +21,7 @@ from eadpr.training.losses import Masks
 
 
 class Batch(NamedTuple):
-    """`columns_P` (int64) is the position of each column among `passages`; a missing column has that of its question's
-    positive.
+    """`columns_P` (int64) is the position of each column among `passages`; a missing column is its question's positive.
 
     `masked`: entries left out as false negatives; `without_distractor`, `without_placebo`: questions; `truncated`:
     comparisons of L_HN left out because two of their inputs are equal (cut beyond the encoder's input length).

@@ -9,7 +9,7 @@ from eadpr.training.optimiser import Optimiser
 
 
 class Base(Section):
-    """What every training starts from. The sizes and the seed are used by `scratch` only."""
+    """The encoders that every training starts from. The sizes and the seed are used by `scratch` only."""
 
     model: str = Field(min_length=1)
     revision: str | None
@@ -30,13 +30,13 @@ class Base(Section):
 
     @property
     def least_memory(self) -> int:
-        """Bytes of one encoder of these sizes, its gradients and Adam's two means, in float32."""
-        of_layer = 4 * self.hidden**2 + 2 * self.hidden * self.intermediate
-        return 4 * 4 * (self.vocabulary * self.hidden + self.layers * of_layer)
+        """The bytes of one encoder of this size, its gradients and Adam's two means, in float32."""
+        layer = 4 * self.hidden**2 + 2 * self.hidden * self.intermediate
+        return 4 * 4 * (self.vocabulary * self.hidden + self.layers * layer)
 
 
 class EncoderSettings(Section):
-    """Written as `encoder.json` beside the encoders, so that whoever loads them pools and truncates as in training."""
+    """Saved with the encoders as `encoder.json`, so that they pool and truncate as in training."""
 
     pooling: Literal["cls", "mean"]
     shared: bool
@@ -44,9 +44,9 @@ class EncoderSettings(Section):
     passage_tokens: int = Field(ge=8)
 
 
-# What L_HN compares a distractor with: the positive, its placebo, or both.
+# L_HN compares a distractor with the positive (none), its placebo, or both.
 Balance = Literal["none", "placebo", "both"]
-OTHERS = "others"  # in `Train.upsample`: the questions of no set named there
+OTHERS = "others"  # in `Train.upsample`: the questions of all sets without an entry
 
 
 class Loss(Section):
@@ -90,12 +90,12 @@ class Loss(Section):
 
     @property
     def needs_distractors(self) -> bool:
-        """Whether any term has a distractor in it; `dpr` (all weights 0) trains without them."""
+        """True if any term has a distractor in it; `dpr` (all weights 0) trains without them."""
         return self.form == "reference" or bool((self.dpr and self.lambda_) or self.tau1 or self.tau2)
 
     @property
     def balances(self) -> Balance:
-        """`balance` where L_HN has a weight."""
+        """The `balance` of L_HN, `none` if L_HN has no weight."""
         return self.balance if self.tau1 else "none"
 
     @property
@@ -128,9 +128,9 @@ class Train(Optimiser):
     validation_questions: int = Field(ge=0)
     validation_hard_negatives: int = Field(ge=0)
 
-    def total_steps(self, questions: int, asked: int) -> int:
-        """Optimiser steps: `steps`, or `epochs` passes over the batches of an epoch, which asks these questions `asked`
-        times in all, none twice in a batch unless the set is small; times `step_factor`, rounded, but 0 only of 0."""
-        batches = asked // min(self.batch_size, questions) if questions else 1
+    def total_steps(self, questions: int, per_epoch: int) -> int:
+        """Return the optimiser steps: `steps`, or `epochs` passes over an epoch of `per_epoch` questions, times
+        `step_factor`, rounded, but 0 only of 0. No question is twice in a batch unless the set is small."""
+        batches = per_epoch // min(self.batch_size, questions) if questions else 1
         steps = self.steps if self.steps is not None else max(1, batches * self.epochs // self.accumulation)
         return max(round(steps * self.step_factor), min(steps, 1))

@@ -1,5 +1,5 @@
-"""What a dual encoder learns from, batches of questions and passages by the losses of EADPR, and how it then does on
-held-out questions, by DPR's two measures (Karpukhin et al., 2020).
+"""The training steps of a dual encoder on batches of questions and passages by the losses of EADPR, and validation on
+held-out questions by DPR's two measures (Karpukhin et al., 2020).
 
 With `accumulation` A an optimiser step averages the gradients of A batches; negatives are shared inside a batch, not
 between the A.
@@ -16,8 +16,9 @@ from torch import Tensor
 from eadpr.runtime.machine import Machine
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Loss, Train
+from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
-from eadpr.training.forward import BatchVectors, Encoded, Encoders, encoded, vectors
+from eadpr.training.forward import BatchVectors, EncodedBatch, encode, encode_batch
 from eadpr.training.loop import Task
 from eadpr.training.losses import Masks, Terms, dpr_loss, flipped_loss, loss_terms
 from eadpr.training.state import TrainingState
@@ -32,21 +33,21 @@ class ContrastiveSettings(Protocol):
     machine: Machine
 
 
-def task(batcher: Batcher, held_out: Batcher | None, settings: ContrastiveSettings, steps: int) -> Task:
-    """Validates with some of the questions of `held_out`, if there are any."""
+def task(batcher: Batcher, validation: Batcher | None, settings: ContrastiveSettings, steps: int) -> Task:
+    """Return the task of the training loop; it validates with some questions of `validation`, if there are any."""
     train = settings.train
-    chosen = [] if held_out is None else sample(len(held_out), train.validation_questions, train.seed)
+    chosen = [] if validation is None else sample(len(validation), train.validation_questions, train.seed)
 
     def lesson(step: int) -> list[Batch]:
         first = step * train.accumulation
         return [batcher.sampled(first + i, size=train.batch_size, seed=train.seed) for i in range(train.accumulation)]
 
-    def validate(state: TrainingState) -> None:
+    def validate_state(state: TrainingState) -> None:
         if chosen:
-            found = validation(state.encoders, held_out, chosen, settings)
-            state.log("validation", found._asdict())
+            measures = validate(state.encoders, validation, chosen, settings)
+            state.log("validation", measures._asdict())
             if train.keep == "best":
-                state.keep_if_best(found.average_rank)
+                state.keep_if_best(measures.average_rank)
 
     return Task(
         "train",
@@ -54,41 +55,41 @@ def task(batcher: Batcher, held_out: Batcher | None, settings: ContrastiveSettin
         steps,
         lesson,
         partial(backward, settings=settings),
-        validate=validate,
+        validate=validate_state,
         validate_every=train.validate_every,
     )
 
 
 def backward(state: TrainingState, batches: list[Batch], *, settings: ContrastiveSettings) -> dict[str, float]:
-    """Add the gradient of the mean loss of the batches; returns what is logged."""
+    """Add the gradient of the mean loss of the batches; return the values to log."""
     loss, share = settings.loss, 1 / len(batches)
     terms = [add_gradient(state.encoders, batch, settings, share=share) for batch in batches]
-    values = dict(zip(Terms._fields, torch.stack(terms).mean(0).tolist(), strict=True))
-    shown = {"loss": values["total"], "masked": sum(batch.masked for batch in batches)}
+    means = dict(zip(Terms._fields, torch.stack(terms).mean(0).tolist(), strict=True))
+    values = {"loss": means["total"], "masked": sum(batch.masked for batch in batches)}
     if loss.needs_distractors:
-        shown |= {name: values[name] for name in ("dpr", "hn", "pp")}
-        shown["without_distractor"] = sum(batch.without_distractor for batch in batches)
-        shown["truncated"] = sum(batch.truncated for batch in batches)
+        values |= {name: means[name] for name in ("dpr", "hn", "pp")}
+        values["without_distractor"] = sum(batch.without_distractor for batch in batches)
+        values["truncated"] = sum(batch.truncated for batch in batches)
     if loss.needs_placebos:
-        shown["without_placebo"] = sum(batch.without_placebo for batch in batches)
+        values["without_placebo"] = sum(batch.without_placebo for batch in batches)
     if loss.placebo:
-        shown["placebo"] = values["placebo"]
+        values["placebo"] = means["placebo"]
     if loss.form == "reference":
-        shown["plain"] = values["plain"]
-    return shown
+        values["plain"] = means["plain"]
+    return values
 
 
 def add_gradient(encoders: Encoders, batch: Batch, settings: ContrastiveSettings, *, share: float) -> Tensor:
-    """Add the gradient of `share` times the batch's loss; returns its terms, detached, in the order of `Terms`."""
-    encoded = Encoded(encoders, batch, settings.machine, settings.train.gradient_cache)
-    masks = batch.masks.to(encoded.vectors.columns_P.device)
-    terms = objective(encoded.vectors, masks, settings.loss)
+    """Add the gradient of `share` times the batch's loss; return its terms, detached, in the order of `Terms`."""
+    encoded = EncodedBatch(encoders, batch, settings.machine, settings.train.gradient_cache)
+    terms = objective(encoded.vectors, batch.masks.to(encoded.vectors.columns_P.device), settings.loss)
     encoded.backward(terms.total * share)
     return torch.stack(terms).detach()
 
 
 def objective(vectors: BatchVectors, masks: Masks, loss: Loss) -> Terms:
-    """The loss with gradients stopped as asked for (002, section 5.1, whose formula is lost; after Chen and He, 2020).
+    """Return the loss with gradients stopped as the settings ask (002, section 5.1, where the formula is lost; after
+    Chen and He, 2020).
 
     `symmetric`: half the loss with passages stopped, half the flipped loss with questions stopped.
     """
@@ -110,49 +111,47 @@ class Validation(NamedTuple):
 
 
 @torch.no_grad()
-def validation(
-    encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settings: ContrastiveSettings
-) -> Validation:
-    """Of the `chosen` questions of a batcher, by their positions."""
+def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settings: ContrastiveSettings) -> Validation:
+    """Measure the encoders on the `chosen` questions of a batcher, by their positions."""
     for encoder in encoders:
         encoder.eval()
     size, machine, tokens = settings.train.batch_size, settings.machine, settings.train.gradient_cache
-    total, questions, asked = 0.0, [], []
+    total, questions, examples = 0.0, [], []
     for first in range(0, len(chosen), size):
         part = chosen[first : first + size]
         batch = batcher.first(part)
-        found = encoded(encoders, batch, machine, tokens)
-        scores_QP = found.scores()
+        vectors = encode_batch(encoders, batch, machine, tokens)
+        scores_QP = vectors.scores()
         total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
-        questions.append(found.questions_QD)
-        asked += batcher.examples_of(part)
-    pool, gold = pool_of(batcher.examples, asked, settings.train.validation_hard_negatives)
+        questions.append(vectors.questions_QD)
+        examples += batcher.examples_of(part)
+    pool, gold = make_pool(batcher.examples, examples, settings.train.validation_hard_negatives)
     parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
-    passages_ND = torch.cat([vectors(encoders.passage, batcher.inputs.ids(rows), machine, tokens) for rows in parts])
+    passages_ND = torch.cat([encode(encoders.passage, batcher.inputs.ids(rows), machine, tokens) for rows in parts])
     return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
 
 
 def sample(count: int, most: int, seed: int) -> list[int]:
-    """Positions of at most `most` examples, always the same ones, in order."""
+    """Return the positions of at most `most` of `count` examples, always the same ones, in order."""
     return sorted(np.random.default_rng([seed, count]).permutation(count)[:most].tolist())
 
 
-def pool_of(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> tuple[list[int], list[int]]:
-    """Rows of the distinct passages of the pool, and the place in it of each question's positive."""
+def make_pool(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> tuple[list[int], list[int]]:
+    """Return the rows of the pool's distinct passages, and the position in it of each question's positive."""
     rows: dict[int, None] = {}
     for i in chosen:
         rows[int(examples.positives[i])] = None
         rows |= dict.fromkeys(examples.negatives[i][:hard_negatives].tolist())
-    place = {row: number for number, row in enumerate(rows)}
-    return list(rows), [place[int(examples.positives[i])] for i in chosen]
+    position = {row: number for number, row in enumerate(rows)}
+    return list(rows), [position[int(examples.positives[i])] for i in chosen]
 
 
 def average_rank(questions_QD: Tensor, passages_ND: Tensor, gold_Q: Tensor) -> float:
-    """Mean rank of each question's gold passage counted from 0, ties against it; holds scores of QUESTIONS at once."""
+    """Return the mean rank of each question's gold passage counted from 0, ties against it; QUESTIONS are scored at
+    once."""
     above = 0
-    for part_D, gold in zip(
-        questions_QD.split(QUESTIONS), gold_Q.to(questions_QD.device).split(QUESTIONS), strict=True
-    ):
+    gold_parts = gold_Q.to(questions_QD.device).split(QUESTIONS)
+    for part_D, gold in zip(questions_QD.split(QUESTIONS), gold_parts, strict=True):
         scores = part_D @ passages_ND.T
         above += (scores >= scores.gather(1, gold[:, None])).sum().item() - len(gold)
     return above / len(gold_Q)

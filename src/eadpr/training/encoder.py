@@ -23,11 +23,12 @@ from eadpr.training.projection import MODULES, Projection
 Side = Literal["question", "passage"]
 SETTINGS = "encoder.json"
 TOKENISED_AT_ONCE = 4096  # texts, where there may be many
-INPUTS = ["input_ids", "attention_mask"]  # no token types, so that a pair of texts gets zeros everywhere
+INPUTS = ["input_ids", "attention_mask"]  # no token types, so that they are 0 for both texts of a pair
 
 
 class TextEncoder(torch.nn.Module):
-    """`max_tokens` is the length inputs of its side are cut to; a shared encoder takes inputs of both sides."""
+    """A model, its tokenizer and its pooling; `max_tokens` is the input length of its side. A shared encoder takes the
+    inputs of both sides."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class TextEncoder(torch.nn.Module):
                 f"the tokenizer of {model.name_or_path or 'the encoder'} has no padding token; use another"
             )
         if hasattr(model, "pooler"):
-            model.pooler = None  # unused here, and where a checkpoint lacks it, freshly random at every load
+            model.pooler = None  # unused; if a checkpoint lacks it, it is random again at every load
         self.model = model
         self.tokenizer = tokenizer
         self.projection = projection
@@ -79,19 +80,20 @@ class TextEncoder(torch.nn.Module):
         return pooled if self.projection is None else self.projection(pooled)
 
     def question_ids(self, questions: Sequence[str]) -> list[list[int]]:
-        """Token ids with special tokens, cut to `question_tokens`; ’ is read as ', as in DPR."""
+        """Return token ids with special tokens, cut to `question_tokens`; ’ is read as ', as in DPR."""
         return self._ids([q.replace("’", "'").strip() for q in questions], None, self.settings.question_tokens)
 
     def passage_ids(self, titles: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of title and text as a pair, the text alone if the title is empty; cut to `passage_tokens`."""
+        """Return token ids of title and text as a pair, of the text alone if the title is empty; cut to
+        `passage_tokens`."""
         titles, texts = [t.strip() for t in titles], [t.strip() for t in texts]
         ids: list[list[int]] = [[] for _ in texts]
         for titled in (True, False):
             rows = [i for i, title in enumerate(titles) if bool(title) is titled]
             pairs = [titles[i] for i in rows] if titled else [texts[i] for i in rows]
             seconds = [texts[i] for i in rows] if titled else None
-            for i, found in zip(rows, self._ids(pairs, seconds, self.settings.passage_tokens), strict=True):
-                ids[i] = found
+            for i, row in zip(rows, self._ids(pairs, seconds, self.settings.passage_tokens), strict=True):
+                ids[i] = row
         return ids
 
     def _ids(self, firsts: list[str], seconds: list[str] | None, length: int) -> list[list[int]]:
@@ -109,14 +111,14 @@ class TextEncoder(torch.nn.Module):
 
 
 class Encoders(NamedTuple):
-    """The same object twice where the encoder is shared."""
+    """Question and passage encoder, the same object if it is shared."""
 
     question: TextEncoder
     passage: TextEncoder
 
 
 def position_limit(model: PreTrainedModel) -> int:
-    """The longest input the model has positions for; RoBERTa and its kin keep the first rows for padding."""
+    """Return the longest input that the model has positions for; RoBERTa keeps the first rows for padding."""
     limit = getattr(model.config, "max_position_embeddings", None) or 10**9
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
@@ -131,7 +133,7 @@ def folder_of(folder: Path, side: Side) -> Path:
 def pretrained(
     name: str, revision: str | None = None, *, setting: str = "the encoder"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """As `load_whole`; raises ValueError for an encoder-decoder too. `setting` is where it is named."""
+    """Load an encoder by `load_whole`; raises ValueError for an encoder-decoder. Errors name the key `setting`."""
     model, tokenizer = load_whole(name, AutoModel, setting=setting, revision=revision, model_input_names=INPUTS)
     if model.config.is_encoder_decoder:
         raise ValueError(
@@ -142,7 +144,7 @@ def pretrained(
 
 
 def settings_of(folder: Path) -> EncoderSettings:
-    """The settings a model folder was saved with."""
+    """Read the settings that a model folder was saved with."""
     path = folder / SETTINGS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder made by `base` or `train`")
@@ -150,17 +152,17 @@ def settings_of(folder: Path) -> EncoderSettings:
 
 
 def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> TextEncoder:
-    """The encoder of one side of `data/<collection>/models/<name>`, in evaluation mode, with the settings it was saved
-    with unless others are given."""
-    own = folder_of(folder, side)
-    model, tokenizer = pretrained(str(own))
-    return TextEncoder(model, tokenizer, settings or settings_of(folder), side, Projection.load(own)).eval()
+    """Load the encoder of one side of a model folder, in evaluation mode; by default with the settings it was saved
+    with."""
+    path = folder_of(folder, side)
+    model, tokenizer = pretrained(str(path))
+    return TextEncoder(model, tokenizer, settings or settings_of(folder), side, Projection.load(path)).eval()
 
 
 def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
-    """Question and passage encoder, one and the same object where `settings` share it.
+    """Load question and passage encoder, the same object if `settings` share it.
 
-    Raises ValueError where a shared encoder is asked for and the two sides of the folder differ.
+    Raises ValueError if they do and the two sides of the folder differ.
     """
     passage = load(folder, "passage", settings)
     if not settings.shared:
@@ -186,10 +188,10 @@ def save(folder: Path, question: TextEncoder, passage: TextEncoder) -> None:
 def _save_side(folder: Path, encoder: TextEncoder, max_tokens: int) -> None:
     encoder.model.save_pretrained(folder)
     tokenizer = encoder.tokenizer
-    tokenizer.backend_tokenizer.no_truncation()  # state of the last call, which would be saved
+    tokenizer.backend_tokenizer.no_truncation()  # else the state of the last call is saved
     tokenizer.backend_tokenizer.no_padding()
     tokenizer.model_max_length = max_tokens
-    for key in ("is_local", "local_files_only"):  # how it was loaded, not what it is
+    for key in ("is_local", "local_files_only"):  # these say how it was loaded
         tokenizer.init_kwargs.pop(key, None)
     tokenizer.save_pretrained(folder)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
@@ -202,7 +204,7 @@ def _save_side(folder: Path, encoder: TextEncoder, max_tokens: int) -> None:
 def _write_sentence_transformers(
     folder: Path, encoder: TextEncoder, modules: Sequence[tuple[str, str]], max_tokens: int
 ) -> None:
-    """The files sentence-transformers looks for, in the form that its older releases read too."""
+    """Write the files of sentence-transformers, in the form that its older releases read too."""
     dim, pooling = encoder.dim, encoder.settings.pooling
     write_json(
         folder / "modules.json",

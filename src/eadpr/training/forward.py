@@ -17,107 +17,115 @@ Stopped = Literal["none", "question", "passage"]
 
 
 class Piece(NamedTuple):
-    """Rows of like length that share a forward pass, by their places among all rows of `encoder`."""
+    """Rows of similar length that share a forward pass, by their positions among all rows of `encoder`."""
 
     encoder: TextEncoder
     rows: list[int]
     ids: list[Sequence[int]]
 
 
-def pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
-    """Of this process's rows, longest first, of at most `tokens`, padding included; None: what suits the device."""
+def cut_pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
+    """Cut the rows of this process, longest first, into pieces of at most `tokens`, padding included.
+
+    None leaves the size to the device.
+    """
     lengths = np.array([len(row) for row in ids], dtype=np.int64)
-    own = processes.share(np.argsort(-lengths, kind="stable"))
-    cut = [own[places].tolist() for places in batches(lengths[own], tokens or TOKENS[machine.device()])]
-    return [Piece(encoder, rows, [ids[i] for i in rows]) for rows in cut]
+    share = processes.share(np.argsort(-lengths, kind="stable"))
+    cuts = [share[positions].tolist() for positions in batches(lengths[share], tokens or TOKENS[machine.device()])]
+    return [Piece(encoder, rows, [ids[i] for i in rows]) for rows in cuts]
 
 
-def encode(piece: Piece, settings: machine.Machine) -> Tensor:
-    """The vectors (rows, D) float32 of a piece."""
+def encode_piece(piece: Piece, settings: machine.Machine) -> Tensor:
+    """Return the vectors (rows, D) float32 of a piece."""
     input_ids, mask = pad(piece.ids, piece.encoder.pad_id)
     with machine.autocast(settings):
         return piece.encoder(input_ids.to(machine.device()), mask.to(machine.device()))
 
 
-def joined(encoder: TextEncoder, count: int, cut: Sequence[Piece], vectors: Sequence[Tensor]) -> Tensor:
-    """(count, D): the vectors of all rows of an encoder in their order, those of other processes too."""
-    every_ND = torch.zeros(count, encoder.dim, device=machine.device())
-    if cut:
-        rows = torch.tensor([row for piece in cut for row in piece.rows], device=every_ND.device)
-        every_ND = every_ND.index_copy(0, rows, torch.cat(list(vectors)))
-    return processes.summed(every_ND)
+def join_pieces(encoder: TextEncoder, count: int, pieces: Sequence[Piece], vectors: Sequence[Tensor]) -> Tensor:
+    """Return (count, D): the vectors of all rows of an encoder in their order, with the rows of other processes."""
+    joined_ND = torch.zeros(count, encoder.dim, device=machine.device())
+    if pieces:
+        rows = torch.tensor([row for piece in pieces for row in piece.rows], device=joined_ND.device)
+        joined_ND = joined_ND.index_copy(0, rows, torch.cat(list(vectors)))
+    return processes.summed(joined_ND)
 
 
-def vectors(
+def encode(
     encoder: TextEncoder, ids: Sequence[Sequence[int]], settings: machine.Machine, tokens: int | None = None
 ) -> Tensor:
-    """(len(ids), D) float32, in the order given; `tokens` as in `pieces`."""
-    cut = pieces(encoder, ids, tokens)
-    found = list(parallel.spread(lambda piece: encode(piece, settings), cut, together=not _draw(cut)))
-    return joined(encoder, len(ids), cut, found)
+    """Return (len(ids), D) float32, in the order of `ids`; `tokens` as in `cut_pieces`."""
+    pieces = cut_pieces(encoder, ids, tokens)
+    together = not _use_dropout(pieces)
+    vectors = list(parallel.spread(lambda piece: encode_piece(piece, settings), pieces, together=together))
+    return join_pieces(encoder, len(ids), pieces, vectors)
 
 
-def _draw(cut: Sequence[Piece]) -> bool:
-    return any(encoder.training and parallel.uses_dropout(encoder) for encoder in {piece.encoder for piece in cut})
+def _use_dropout(pieces: Sequence[Piece]) -> bool:
+    encoders = {piece.encoder for piece in pieces}
+    return any(encoder.training and parallel.uses_dropout(encoder) for encoder in encoders)
 
 
 class BatchVectors(NamedTuple):
-    """Of a batch: its questions (B, D), the distinct passages (N, D) and which of these each column is (P,)."""
+    """A batch's questions (B, D), its distinct passages (N, D), and the passage of each column (P,)."""
 
     questions_QD: Tensor
     passages_ND: Tensor
     columns_P: Tensor
 
     def scores(self, stopped: Stopped = "none") -> Tensor:
-        """scores_QP (B, P) float32: dot products of the questions with every column; no gradient reaches the vectors of
-        the `stopped` side."""
+        """Return scores_QP (B, P) float32: dot products of the questions with every column; no gradient reaches the
+        vectors of the `stopped` side."""
         questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
         passages_ND = self.passages_ND.detach() if stopped == "passage" else self.passages_ND
         return (questions_QD @ passages_ND.T).index_select(1, self.columns_P)
 
 
-def encoded(encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None) -> BatchVectors:
-    questions_QD = vectors(encoders.question, batch.questions, settings, tokens)
-    passages_ND = vectors(encoders.passage, batch.passages, settings, tokens)
+def encode_batch(
+    encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None
+) -> BatchVectors:
+    questions_QD = encode(encoders.question, batch.questions, settings, tokens)
+    passages_ND = encode(encoders.passage, batch.passages, settings, tokens)
     return BatchVectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
 
 
-class Encoded:
-    """The vectors of a batch, and the way back from a loss of them to the gradients of the encoders.
+class EncodedBatch:
+    """The vectors of a batch, and the way back from their loss to the gradients of the encoders.
 
-    The loss sees leaves in place of the encoders' vectors; each piece's gradient then is taken on its own, so that
-    pieces run side by side both ways. With `tokens`, of a piece, no graph of a piece is held meanwhile, but made again
-    for its gradient (gradient cache, Gao et al., 2021): memory grows with the batch by its vectors alone.
+    The loss sees leaves instead of the encoders' vectors; the gradient of each piece is then taken by itself, so that
+    pieces run side by side both ways. With `tokens`, of a piece, no graph of a piece is kept in between, but built
+    again for its gradient (gradient cache, Gao et al., 2021): memory grows with the batch by its vectors alone.
     """
 
     def __init__(self, encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None) -> None:
-        cut = [pieces(encoders.passage, batch.passages, tokens), pieces(encoders.question, batch.questions, tokens)]
-        every, first = [*cut[0], *cut[1]], len(cut[0])
-        self._draws = _draw(every)
+        passage_pieces = cut_pieces(encoders.passage, batch.passages, tokens)
+        question_pieces = cut_pieces(encoders.question, batch.questions, tokens)
+        pieces, first = passage_pieces + question_pieces, len(passage_pieces)
+        self._dropout = _use_dropout(pieces)
         self._parameters = [p for encoder in dict.fromkeys(encoders) for p in encoder.parameters() if p.requires_grad]
 
-        def passed(piece: Piece) -> tuple[Tensor, Callable[[], Tensor]]:
-            """The vectors of a piece, and a function that gives them with their graph."""
+        def forward(piece: Piece) -> tuple[Tensor, Callable[[], Tensor]]:
+            """Return the vectors of a piece, and a function that returns them with their graph."""
             if tokens is None:
-                found = encode(piece, settings)
-                return found.detach(), lambda: found
-            drawn = _random_state() if self._draws else []
+                vectors = encode_piece(piece, settings)
+                return vectors.detach(), lambda: vectors
+            state = _random_state() if self._dropout else []
             with torch.no_grad():
-                found = encode(piece, settings)
+                vectors = encode_piece(piece, settings)
 
-            def again() -> Tensor:
-                _set_random_state(drawn)  # drops the same units out
-                return encode(piece, settings)
+            def repeat() -> Tensor:
+                _set_random_state(state)  # drops out the same units
+                return encode_piece(piece, settings)
 
-            return found, again
+            return vectors, repeat
 
-        results = list(parallel.spread(passed, every, together=not self._draws))
-        found, graphs = [found for found, _ in results], [graph for _, graph in results]
-        passages_ND = joined(encoders.passage, len(batch.passages), cut[0], found[:first])
-        questions_QD = joined(encoders.question, len(batch.questions), cut[1], found[first:])
+        results = list(parallel.spread(forward, pieces, together=not self._dropout))
+        vectors, graphs = [vectors for vectors, _ in results], [graph for _, graph in results]
+        passages_ND = join_pieces(encoders.passage, len(batch.passages), passage_pieces, vectors[:first])
+        questions_QD = join_pieces(encoders.question, len(batch.questions), question_pieces, vectors[first:])
         passages_ND.requires_grad_(_learns(encoders.passage))
         questions_QD.requires_grad_(_learns(encoders.question))
-        self._sides = ((passages_ND, cut[0], graphs[:first]), (questions_QD, cut[1], graphs[first:]))
+        self._sides = ((passages_ND, passage_pieces, graphs[:first]), (questions_QD, question_pieces, graphs[first:]))
         self.vectors = BatchVectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
 
     def backward(self, loss: Tensor) -> None:
@@ -125,18 +133,18 @@ class Encoded:
         loss.backward(inputs=[leaf for leaf, _, _ in self._sides if leaf.requires_grad])
         reached = [
             (graph, leaf.grad[piece.rows])
-            for leaf, cut, graphs in self._sides
+            for leaf, pieces, graphs in self._sides
             if leaf.grad is not None
-            for piece, graph in zip(cut, graphs, strict=True)
+            for piece, graph in zip(pieces, graphs, strict=True)
         ]
 
-        def of(piece: tuple[Callable[[], Tensor], Tensor]) -> Sequence[Tensor | None]:
+        def gradients(piece: tuple[Callable[[], Tensor], Tensor]) -> Sequence[Tensor | None]:
             graph, gradient = piece
             return torch.autograd.grad(graph(), self._parameters, gradient, allow_unused=True)
 
         devices = [torch.cuda.current_device()] if machine.device() == "cuda" else []
-        with torch.random.fork_rng(devices, enabled=self._draws):
-            parallel.add_gradients(self._parameters, of, reached, together=not self._draws)
+        with torch.random.fork_rng(devices, enabled=self._dropout):
+            parallel.add_gradients(self._parameters, gradients, reached, together=not self._dropout)
 
 
 def _learns(encoder: TextEncoder) -> bool:

@@ -15,7 +15,7 @@ CACHED = 1_000_000  # tokenised passages in memory, about 300 bytes each
 class PassageInputs:
     """Token ids and texts by key of passages, distractors and placebos, tokenised when first needed.
 
-    The key of a passage is its row; those of distractors and placebos count from `len(store)`. With `shuffle_seed` the
+    The key of a passage is its row; distractors and placebos have keys from `len(store)` on. With `shuffle_seed` the
     words of every text, not of its title, are shuffled in the inputs.
     """
 
@@ -23,9 +23,9 @@ class PassageInputs:
         self, examples: ExampleSet, store: PassageStore, encoder: TextEncoder, *, shuffle_seed: int | None = None
     ) -> None:
         self._positives = examples.positives
-        self._made = [examples.distractors]  # texts made of positives
+        self._derived = [examples.distractors]  # texts made of positives
         if examples.placebos is not None:
-            self._made.append(examples.placebos)
+            self._derived.append(examples.placebos)
         self._store = store
         self._encoder = encoder
         self._shuffle_seed = shuffle_seed
@@ -38,9 +38,9 @@ class PassageInputs:
         return self._key(example, 1)
 
     def _key(self, example: int, kind: int) -> int | None:
-        if self._made[kind][example] is None:
+        if self._derived[kind][example] is None:
             return None
-        return len(self._store) + example * len(self._made) + kind
+        return len(self._store) + example * len(self._derived) + kind
 
     def texts(self, keys: Sequence[int]) -> list[str]:
         return [self._text(key) for key in keys]
@@ -48,14 +48,14 @@ class PassageInputs:
     def _text(self, key: int) -> str:
         if key < len(self._store):
             return self._store.texts([key])[0]
-        example, kind = divmod(key - len(self._store), len(self._made))
-        return self._made[kind][example]
+        example, kind = divmod(key - len(self._store), len(self._derived))
+        return self._derived[kind][example]
 
     def sources(self, keys: Sequence[int]) -> np.ndarray:
         """Return the row of each key's passage: itself, or the positive that a distractor or placebo was made of."""
         rows = np.array(keys, dtype=np.int64)
-        made = rows >= len(self._store)
-        rows[made] = self._positives[(rows[made] - len(self._store)) // len(self._made)]
+        derived = rows >= len(self._store)
+        rows[derived] = self._positives[(rows[derived] - len(self._store)) // len(self._derived)]
         return rows
 
     def ids(self, keys: Sequence[int]) -> list[np.ndarray]:

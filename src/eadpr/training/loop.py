@@ -1,4 +1,4 @@
-"""The training of any model: DPR's optimiser and schedule, step by step, from wherever it was left.
+"""The training of any model: DPR's optimiser and schedule, step by step, from its last checkpoint.
 
 All randomness of a step (what it learns from, dropout) is a function of seed and step.
 """
@@ -20,12 +20,11 @@ from eadpr.training.state import Checkpoints, TrainingState
 
 
 class Task(NamedTuple):
-    """All that stays the same while a training runs. `section` is the name of `settings` in params.yaml.
+    """The parts of a training that do not change. `section` is the name of `settings` in params.yaml.
 
-    `lesson` makes what a step, by its number, learns from, in another thread while the step before is taken.
-    `backward` adds a lesson's gradients, or none, and returns what is logged of it. `validate` comes after every
-    `validate_every` steps, 0 for none, and the last; with `validate_first`, or where there are no steps, before the
-    first too.
+    `lesson` makes the examples of a step by its number, in another thread while the step before is taken. `backward`
+    adds the gradients of a lesson, or none, and returns the values to log. `validate` is called after every
+    `validate_every` steps (0: none) and after the last; with `validate_first` or 0 steps before the first too.
     """
 
     section: str
@@ -39,7 +38,7 @@ class Task(NamedTuple):
 
 
 def run(state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: int | None = None) -> None:
-    """Train from the last checkpoint, or from `state` where there is none, to the step `until`; None: to the last.
+    """Train from the last checkpoint, or else from `state`, to the step `until`; None: to the last.
 
     Raises ValueError where a loss or gradient is not finite.
     """
@@ -53,8 +52,8 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: in
     with progress(task.section, until, "steps", done=state.step) if processes.first() else quiet as advance:
         while state.step < until:
             take_step(state, task, next(lessons))
-            every = task.validate_every or task.steps
-            if task.validate and (state.step % every == 0 or state.step == task.steps):
+            interval = task.validate_every or task.steps
+            if task.validate and (state.step % interval == 0 or state.step == task.steps):
                 task.validate(state)
             if checkpoints.due():
                 checkpoints.save(state.as_dict())
@@ -97,13 +96,17 @@ def step_seed(seed: int, step: int) -> int:
 
 
 def set_dropout(module: torch.nn.Module, *, hidden: float, attention: float) -> None:
-    """Set every dropout of an encoder; those inside an attention, by their names, act on its weights. ModernBERT and
-    others have a number in place of a module there."""
+    """Set every dropout of an encoder.
+
+    Dropout inside an attention, found by its name, acts on the attention's weights; ModernBERT and others have a number
+    there and no module.
+    """
     parts = dict(module.named_modules())
     for name, part in parts.items():
         if isinstance(part, torch.nn.Dropout):
-            found = re.search(r"(attention|attn|self)\.(attn_|attention_)?dropout$", name)
-            of_states = name.replace("attention.dropout", "attention.attn.dropout") in parts.keys() - {name}  # MPNet's
-            part.p = attention if found and not of_states else hidden
+            in_attention = re.search(r"(attention|attn|self)\.(attn_|attention_)?dropout$", name)
+            # MPNet has a dropout of states next to the one of weights.
+            on_states = name.replace("attention.dropout", "attention.attn.dropout") in parts.keys() - {name}
+            part.p = attention if in_attention and not on_states else hidden
         elif isinstance(getattr(part, "attention_dropout", None), float):
             part.attention_dropout = attention

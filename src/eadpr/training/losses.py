@@ -193,9 +193,9 @@ def _placebo(scores_QP: Tensor, masks: Masks) -> Tensor:
     return scores_QP[:, masks.negatives_QN.shape[1] + len(scores_QP) :].diagonal()
 
 
-def _nll(target_Q: Tensor, *others: Tensor) -> Tensor:
-    """Return -log of the target's share of the softmax over itself and `others` (B, any); -inf leaves an entry out."""
-    return torch.cat([target_Q[:, None], *others], dim=1).logsumexp(1) - target_Q
+def _nll(target_Q: Tensor, *negatives: Tensor) -> Tensor:
+    """Return -log of the target's share of the softmax over itself and `negatives` (B, any); -inf: left out."""
+    return torch.cat([target_Q[:, None], *negatives], dim=1).logsumexp(1) - target_Q
 
 
 def _mean(values_Q: Tensor, mask_Q: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Training by the processes that torchrun started, or by this one alone where it started none.
 
-All make the same batches. Each encodes its share of a batch's rows and gets the vectors of the others, so that all take
-the same loss, of the whole batch; each takes the gradients of its own vectors back to the weights, and the sum over
-processes is the gradient of the batch. So W processes take the steps of one, up to rounding and to which units are
-dropped out, and the loss knows nothing of them.
+All make the same batches. Each encodes its share of a batch's rows and gets the other vectors from the other
+processes, so that all compute the same loss of the whole batch; each takes the gradients of its share back to the
+weights, and the sum over processes is the gradient of the batch. So W processes take the steps of one, up to rounding
+and to the units that are dropped out, and the loss does not know of them.
 """
 
 import os
@@ -18,17 +18,17 @@ from torch import Tensor
 
 @contextmanager
 def group() -> Iterator[None]:
-    """Meet the others that torchrun started."""
+    """Join the processes that torchrun started."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield
         return
     cards = torch.cuda.is_available()
     if cards:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    # Where there are cards torch would take NCCL alone, and `of_first` sends tensors of the CPU.
+    # With GPUs torch would take NCCL alone, but `broadcast` sends tensors of the CPU.
     dist.init_process_group("cpu:gloo,cuda:nccl" if cards else "gloo")
     yield
-    dist.destroy_process_group()  # after an error torchrun ends the others, which may be waiting for this one
+    dist.destroy_process_group()  # not after an error: torchrun ends the others, which may be waiting for this one
 
 
 def count() -> int:
@@ -41,38 +41,38 @@ def rank() -> int:
 
 
 def first() -> bool:
-    """Whether this is the process that writes files and shows progress."""
+    """Return whether this process writes files and shows progress."""
     return rank() == 0
 
 
 def share(rows: np.ndarray) -> np.ndarray:
-    """Every W-th row; where rows are sorted by length, each process gets about as many tokens as the others."""
+    """Return every W-th row; if rows are sorted by length, all processes get about as many tokens."""
     return rows[rank() :: count()]
 
 
 def summed(values: Tensor) -> Tensor:
-    """Replace what each process gives by the sum over all processes, in place."""
+    """Replace the values of each process by their sum over all processes, in place."""
     if count() > 1:
         dist.all_reduce(values)
     return values
 
 
 def sum_gradients(parameters: Sequence[Tensor]) -> None:
-    """Give each parameter the sum of its gradients; where no process has one, it keeps none."""
+    """Give each parameter the sum of its gradients over all processes; without any it keeps None."""
     if count() == 1:
         return
-    have = torch.tensor([p.grad is not None for p in parameters], dtype=torch.float32, device=parameters[0].device)
-    reached = [p for p, some in zip(parameters, summed(have).tolist(), strict=True) if some]
+    present = torch.tensor([p.grad is not None for p in parameters], dtype=torch.float32, device=parameters[0].device)
+    reached = [p for p, some in zip(parameters, summed(present).tolist(), strict=True) if some]
     for parameter in reached:
         if parameter.grad is None:  # a process without rows of this encoder
             parameter.grad = torch.zeros_like(parameter)
-    every = summed(torch.cat([parameter.grad.flatten() for parameter in reached]))
-    for parameter, gradient in zip(reached, every.split([p.numel() for p in reached]), strict=True):
+    total = summed(torch.cat([parameter.grad.flatten() for parameter in reached]))
+    for parameter, gradient in zip(reached, total.split([p.numel() for p in reached]), strict=True):
         parameter.grad.copy_(gradient.view_as(parameter))
 
 
-def of_first(content: bytes) -> bytes:
-    """What the first process gives, in every process."""
+def broadcast(content: bytes) -> bytes:
+    """Return the content of the first process, in every process."""
     if count() == 1:
         return content
     length = torch.tensor(len(content))

@@ -16,8 +16,7 @@ WEIGHTS = "model.safetensors"
 
 
 class Projection(torch.nn.Module):
-    """As `project` of MDR's encoders (Xiong et al., 2021): D dimensions before and after. From scratch it has torch's
-    random weights."""
+    """The `project` of MDR's encoders (Xiong et al., 2021), from D dimensions to D; new ones have random weights."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -29,7 +28,7 @@ class Projection(torch.nn.Module):
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """That of an encoder's folder; None where it has none. Raises ValueError for one in part."""
+        """Load the projection of an encoder's folder, None if it has none. Raises ValueError for files in part."""
         if not any((folder / name).exists() for name, _ in MODULES):
             return None
         try:

@@ -1,7 +1,7 @@
-"""All that changes while a training runs, and its copy on disk, from which a killed training ends with the bytes of an
+"""The parts of a training that change, and their checkpoint, from which a killed training ends with the bytes of an
 undisturbed one.
 
-Nothing random is in it: what steps learn from, dropout and learning rate are functions of seed and step.
+It holds no random state: lessons, dropout and learning rate are functions of seed and step.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ SHARE = 50  # a checkpoint may cost 1/50 of the time
 
 
 class TrainingState:
-    """Weights, optimiser, steps taken, what was logged, the best weights so far.
+    """Weights, optimiser, steps taken, logged values, and the best weights so far.
 
     `series` maps a name such as `train/loss` to pairs of step and value.
     """
@@ -74,7 +74,7 @@ class TrainingState:
 
 
 def adamw(modules: list[torch.nn.Module], settings: Optimiser) -> torch.optim.AdamW:
-    """AdamW over what has gradients; biases and the weights of norms do not decay."""
+    """Return AdamW over the parameters with gradients; biases and the weights of norms do not decay."""
     parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
     groups = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": settings.weight_decay},
@@ -85,9 +85,9 @@ def adamw(modules: list[torch.nn.Module], settings: Optimiser) -> torch.optim.Ad
 
 
 class Checkpoints:
-    """Saves to `folder` when it is due. How often changes how much is lost, never the bytes of the result.
+    """Saves the training state to `folder` now and then; the interval never changes the bytes of the result.
 
-    Of several processes only the first has a folder; all load what it saved.
+    Of several processes only the first has a folder; all load its checkpoint.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -97,8 +97,8 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def load(self) -> dict | None:
-        """The last state saved; tensors and plain values only, never code. One that is damaged is set aside."""
-        saved = processes.of_first(self._read() if self._path and self._path.exists() else b"")
+        """Return the last state saved; tensors and plain values only, never code. A damaged file is set aside."""
+        saved = processes.broadcast(self._read() if self._path and self._path.exists() else b"")
         return torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True) if saved else None
 
     def _read(self) -> bytes:

@@ -2,8 +2,8 @@
 
 Rows, and positives, distractors and placebos among the columns, are `[hop 1 of n | hop 2 of n]`, so that every passage
 of either hop, and every hard negative, is set against both queries of each question (MDR: Xiong et al., 2021). The
-losses then are those of one hop, as means over both hops. Each hop has the distractor and the placebo of its own
-passage; the query of hop 2 holds hop 1's passage whole.
+losses of one hop then are means over both hops. Each hop has the distractor and the placebo of its passage; the query
+of hop 2 holds the whole passage of hop 1.
 """
 
 from collections.abc import Sequence
@@ -111,21 +111,20 @@ class HopBatcher(Batcher):
 
 
 def hop_masks(masks: Masks) -> tuple[Masks, int]:
-    """Return the masks with those between the two hops of a question corrected, and how many false negatives that
-    takes back.
+    """Correct the masks between the two hops of a question; also return how many false negatives that takes back.
 
     The batcher takes the hops for two questions, but between them nothing is a false negative. The passage of hop 2 and
-    its distractor are no negatives of hop 1; those of hop 1 are negatives of hop 2, which should not find them again.
+    its distractor are no negatives of hop 1. Hop 1's passage is a negative of hop 2, which should not find it again.
     """
     negatives_QN, distractors_QQ = masks.negatives_QN.clone(), masks.distractors_QQ.clone()
     rows = len(negatives_QN)
     hop1 = torch.arange(rows // 2)
     hop2 = hop1 + len(hop1)
     hard_QQH = negatives_QN[:, rows:].unflatten(1, (rows, negatives_QN.shape[1] // rows - 1))  # a view
-    for query, other in ((hop1, hop2), (hop2, hop1)):
-        negatives_QN[query, other] = True
-        hard_QQH[query, other] = hard_QQH[other, other]
-        distractors_QQ[query, other] = distractors_QQ[other, other]
+    for query, passage in ((hop1, hop2), (hop2, hop1)):
+        negatives_QN[query, passage] = True
+        hard_QQH[query, passage] = hard_QQH[passage, passage]
+        distractors_QQ[query, passage] = distractors_QQ[passage, passage]
     restored = (negatives_QN & ~masks.negatives_QN).sum() + (distractors_QQ & ~masks.distractors_QQ).sum()
     negatives_QN[hop1, hop2] = False
     distractors_QQ[hop1, hop2] = False

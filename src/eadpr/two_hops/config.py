@@ -6,8 +6,8 @@ from eadpr.runtime.section import Section
 
 
 class TwoHop(Section):
-    """`shared` takes the place of encoder.shared; `query_tokens` is the length of hop 2's query. With `projection` an
-    encoder that has no linear layer and norm gets them; one that has them keeps them either way."""
+    """`shared` replaces encoder.shared; `query_tokens` is the length of hop 2's query. With `projection` an encoder
+    without a linear layer and norm gets them; an encoder that has them always keeps them."""
 
     shared: bool
     query_tokens: int = Field(ge=8)
@@ -15,7 +15,7 @@ class TwoHop(Section):
 
 
 class Beam(Section):
-    """`width`: passages kept at hop 1, and at hop 2 behind each of them; `paths`: kept of those."""
+    """`width`: passages kept at hop 1, and at hop 2 for each of them; `paths`: kept per question."""
 
     width: int = Field(ge=1)
     paths: int = Field(ge=1)

@@ -1,4 +1,4 @@
-"""Queries of two hops (MDR: Xiong et al., 2021): a question is asked twice, at hop 2 with the text found at hop 1."""
+"""Queries of two hops (MDR: Xiong et al., 2021): hop 2 asks the question again, with the text found at hop 1."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,20 +13,20 @@ SETTINGS = "multihop.json"  # beside encoder.json
 
 
 def without_question_mark(question: str) -> str:
-    """Without the question mark at its end, as in MDR."""
+    """Strip the question mark at the end, as MDR does."""
     return question.strip().removesuffix("?").strip()
 
 
 def hop_texts(store: PassageStore, rows: Sequence[int] | np.ndarray) -> list[str]:
-    """What hop 2's query holds of each passage: its text, the title of one without text."""
+    """Return the part of hop 2's query from each passage: its text, or the title if the text is empty."""
     pairs = zip(store.texts(rows), store.titles(rows), strict=True)
     return [text.strip() or title.strip() for text, title in pairs]
 
 
 def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[str], tokens: int) -> list[np.ndarray]:
-    """Token ids (int32) of question (`without_question_mark`) and hop-1 text as a pair, longest cut first to `tokens`.
+    """Return token ids (int32) of question and hop-1 text as a pair, longest cut first to `tokens`.
 
-    Raises ValueError where the encoder has fewer positions.
+    Raises ValueError if the encoder has fewer positions.
     """
     if tokens > position_limit(encoder.model):
         raise ValueError(
@@ -35,18 +35,17 @@ def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[s
         )
     options = {"truncation": "longest_first", "max_length": tokens, "verbose": False}
     options |= {"return_attention_mask": False, "return_token_type_ids": False}
-    found: list[np.ndarray] = []
+    ids: list[np.ndarray] = []
     for start in range(0, len(questions), TOKENISED_AT_ONCE):
         part = slice(start, start + TOKENISED_AT_ONCE)
-        asked = [question.replace("’", "'") for question in questions[part]]
-        found += [
-            np.array(row, np.int32) for row in encoder.tokenizer(asked, list(texts[part]), **options)["input_ids"]
-        ]
-    return found
+        firsts = [question.replace("’", "'") for question in questions[part]]
+        rows = encoder.tokenizer(firsts, list(texts[part]), **options)["input_ids"]
+        ids += [np.array(row, np.int32) for row in rows]
+    return ids
 
 
 def write_query_tokens(model: Path, query_tokens: int) -> None:
-    """Beside the encoders, so that whoever loads them cuts queries as in training."""
+    """Save the length of hop 2's query with the encoders."""
     write_json(model / SETTINGS, {"query_tokens": query_tokens})
 
 

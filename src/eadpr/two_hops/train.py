@@ -1,6 +1,6 @@
 """The stage `train_multihop`: from the examples of an arm to the encoders of two-hop retrieval (MDR).
 
-The batches are of two hops; loop, losses and checkpoints are those of `eadpr.training`. MDR's linear layer and norm are
+The batches are of two hops; loop, losses and checkpoints come from `eadpr.training`. MDR's linear layer and norm are
 an option, since EADPR does not mention them.
 """
 
@@ -34,46 +34,50 @@ class MultihopSettings(NamedTuple):
 
 
 def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopSettings) -> int:
-    """`train_arm` for two hops. `inputs.examples` has one example for each supporting passage.
+    """Train as `train_arm` does, for two hops. `inputs.examples` has an example for each supporting passage.
 
-    `batch_size` counts questions, `hard_negatives` those of either hop. Raises ValueError for examples that cannot be
+    `batch_size` counts questions, `hard_negatives` are for either hop. Raises ValueError for examples that cannot be
     trained on, and where a loss is not finite.
     """
     store = PassageStore(inputs.records / "passages.parquet")
-    learning, held_out = (
+    training, validation = (
         pair_hops(arm.read_role(inputs, role, store, settings), inputs.records, store)
         for role in ("train", "validation")
     )
-    _check(learning, held_out, inputs.examples, settings)
-    encoders = _encoders(inputs.init, settings)
-    batcher, validated = (_batcher(hops, store, encoders, settings) for hops in (learning, held_out))
-    times = learning.examples.times[::2]
+    _check(training, validation, inputs.examples, settings)
+    encoders = _load_encoders(inputs.init, settings)
+    batcher, validation_batcher = (_batcher(hops, store, encoders, settings) for hops in (training, validation))
+    times = training.examples.times[::2]
     steps = settings.train.total_steps(len(times), int(times.sum()))
-    task = contrastive.task(batcher, validated, settings, steps)
-    state = TrainingState(encoders, settings.train)
 
     def write(folder: Path) -> None:
         save(folder, *encoders)
         write_query_tokens(folder, settings.two_hop.query_tokens)
 
     def counts() -> dict[str, object]:
-        """Of questions, and of hops."""
-        without = sum(not len(rows) for rows in learning.examples.negatives[::2])
-        of_questions = {"questions": len(batcher), "left_out": learning.left_out, "without_negatives": without}
-        return of_questions | arm.count_missing(batcher, settings.loss)
+        without = sum(not len(rows) for rows in training.examples.negatives[::2])
+        questions = {"questions": len(batcher), "left_out": training.left_out, "without_negatives": without}
+        return questions | arm.count_missing(batcher, settings.loss)  # of hops
 
-    key = partial(arm.fingerprint, inputs, settings, __file__)
-    return stage.train(state, task, out, logs, key=key, save=write, counts=counts)
+    return stage.train(
+        TrainingState(encoders, settings.train),
+        contrastive.task(batcher, validation_batcher, settings, steps),
+        out,
+        logs,
+        key=partial(arm.fingerprint, inputs, settings, __file__),
+        save=write,
+        counts=counts,
+    )
 
 
-def _encoders(init: Path, settings: MultihopSettings) -> Encoders:
+def _load_encoders(init: Path, settings: MultihopSettings) -> Encoders:
     """Load the encoders to train on the device, with new projections where the settings ask for them.
 
-    Two new projections are the same at first: two random ones would tear apart what questions and passages have in
-    common.
+    Two new projections start with the same weights: two random ones would tear apart the common space of questions and
+    passages.
     """
-    shape, train = settings.encoder.model_copy(update={"shared": settings.two_hop.shared}), settings.train
-    encoders = Encoders(*load_pair(init, shape))
+    train = settings.train
+    encoders = Encoders(*load_pair(init, settings.encoder.model_copy(update={"shared": settings.two_hop.shared})))
     if settings.two_hop.projection and encoders.passage.projection is None:
         if train.freeze != "none":
             raise ValueError(
@@ -99,16 +103,16 @@ def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, setting
     )
 
 
-def _check(learning: HopExamples, held_out: HopExamples, folder: Path, settings: MultihopSettings) -> None:
-    if not learning.examples.questions:
+def _check(training: HopExamples, validation: HopExamples, folder: Path, settings: MultihopSettings) -> None:
+    if not training.examples.questions:
         raise ValueError(
-            f"{folder} holds no training question with an example for each of its two hops ({learning.left_out} without"
+            f"{folder} holds no training question with an example for each of its two hops ({training.left_out} without"
             " are left out); set examples.positive: each, and train on questions with hops"
         )
-    if settings.loss.needs_distractors and not any(learning.examples.distractors):
+    if settings.loss.needs_distractors and not any(training.examples.distractors):
         raise ValueError(f"{folder} holds no distractors of the hops, but the loss needs them; set examples.strategy")
-    arm.check_placebos(learning.examples, folder, settings.loss)
-    if settings.train.keep == "best" and not (len(held_out.unordered) and settings.train.validation_questions):
+    arm.check_placebos(training.examples, folder, settings.loss)
+    if settings.train.keep == "best" and not (len(validation.unordered) and settings.train.validation_questions):
         raise ValueError(
             "train.keep: best needs validation questions with two hops; raise positives.validation and"
             " train.validation_questions"
