@@ -1,6 +1,5 @@
 """Masks and batches; every mask has a case that fails without it."""
 
-from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -282,17 +281,6 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
         assert (batch.truncated, batcher.truncated_pairs(), batch.without_placebo) == (comparisons, examples, 1)
 
 
-def test_an_arm_may_train_on_placebos_in_the_place_of_distractors(written):
-    folder = written(
-        [Passage("a", "Al", "Al was born in Aron. Al ate.", None)],
-        [asked("q0", ["Aron"])],
-        [Example("q0", "train", "a", [], [0], [])],
-        [Distractor("q0", "a", "placebo", 0, "cut", "Al was born in Aron.", [])],
-    )
-    examples = batcher_of(folder).examples
-    assert (examples.distractors, examples.placebos) == (["Al was born in Aron."], None)
-
-
 def test_equal_passages_are_encoded_once(toy):
     batch = batcher_of(toy, distractors=False).first([0, 2, 5])
     assert len(batch.passages) == 6  # three positives, three negatives; missing distractors cost nothing
@@ -327,17 +315,9 @@ def test_every_text_is_shuffled_in_its_own_order_and_no_title(written):
     assert all(own[:4] == ["w", "x", "y", "z"] for own in passages)
 
 
-def test_many_epochs_draw_every_negative_about_equally():
-    counts = Counter(int(draw(np.arange(4), 1, seed=2, epoch=e, example=0)[0]) for e in range(400))
-    assert sorted(counts) == [0, 1, 2, 3]
-    assert min(counts.values()) > 60
-
-
 def test_an_example_whose_distractor_is_gone_is_named(toy, tmp_path):
     with_placebos(toy, tmp_path)
     (gone, *others) = tables.rows(tmp_path / "examples" / "distractors.parquet", Distractor)
     tables.write(tmp_path / "examples" / "distractors.parquet", Distractor, others)
-    with pytest.raises(
-        ValueError, match=rf"examples: .* a distractor of question '{gone.question_id}'; run `dvc repro`"
-    ):
+    with pytest.raises(ValueError, match=f"a distractor of question '{gone.question_id}'"):
         batcher_of(tmp_path)

@@ -45,6 +45,8 @@ from tests.repository import ROOT
 from tests.small_collection import python
 from tests.training_toy import BASE, MACHINE, SETTINGS
 
+pytestmark = pytest.mark.publishing
+
 FIELDS = ["model_dict", "optimizer_dict", "scheduler_dict", "offset", "epoch", "encoder_params"]
 SIDES = {"question": "question_model.", "passage": "ctx_model."}
 CLS = SETTINGS.model_copy(update={"pooling": "cls"})
@@ -128,28 +130,24 @@ def test_the_two_files_of_hugging_face(models, architecture, tmp_path, suffix):
         (torch.save if suffix == "bin" else save_file)(theirs.state_dict(), paths[-1])
     convert(paths, tmp_path / "model", architecture=architecture)
     same_vectors(tmp_path / "model", models)
-    with pytest.raises(
-        ValueError, match=r"no weights of a passage encoder \(ctx_model\.\* or .*give both sides' files"
-    ):
-        convert(paths[:1], tmp_path / "other", architecture=architecture)
-    with pytest.raises(ValueError, match=r"holds weights that an earlier file holds too: question_encoder\."):
-        convert([paths[0], *paths], tmp_path / "other", architecture=architecture)
+    for files_, message in ((paths[:1], "no weights of a passage encoder"), ([paths[0], *paths], "an earlier file")):
+        with pytest.raises(ValueError, match=message):
+            convert(files_, tmp_path / "other", architecture=architecture)
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"ctx_model.encode_proj.weight": torch.ones(2)}, "unknown weights ctx_model.encode_proj.weight; is it a"),
-    ({"other.x": torch.ones(2), "other.y": torch.ones(2)},
-     "unknown weights other.x, other.y; expected question_model."),
-    ({"ctx_model.embeddings.word_embeddings.weight": None},
-     "missing weights ctx_model.embeddings.word_embeddings.weight"),
-    ({"question_model.embeddings.word_embeddings.weight": torch.ones(9, 32)},
-     "question_model.embeddings.word_embeddings.weight has shape (9, 32), in"),
+WORDS = "embeddings.word_embeddings.weight"
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"ctx_model.encode_proj.weight": torch.ones(2)}, "unknown weights ctx_model.encode_proj.weight;"),
+    ({"other.x": torch.ones(2), "other.y": torch.ones(2)}, "unknown weights other.x, other.y;"),
+    ({f"ctx_model.{WORDS}": None}, f"missing weights ctx_model.{WORDS}"),
+    ({f"question_model.{WORDS}": torch.ones(9, 32)}, rf"question_model.{WORDS} has shape \(9, 32\), in"),
 ])  # fmt: skip
-def test_other_weights_are_named(weights, architecture, tmp_path, change, said):
+def test_other_weights_are_named(weights, architecture, tmp_path, change, message):
     torch.save({k: v for k, v in (weights | change).items() if v is not None}, tmp_path / "dpr.bin")
-    with pytest.raises(ValueError, match=r"dpr\.bin: ") as raised:
+    with pytest.raises(ValueError, match=rf"dpr\.bin: .*{message}"):
         convert([tmp_path / "dpr.bin"], tmp_path / "model", architecture=architecture)
-    assert said in str(raised.value)
     assert not (tmp_path / "model").exists()
 
 
@@ -174,21 +172,16 @@ def test_code_in_a_checkpoint_is_refused_and_not_run(weights, state_type, tmp_pa
 
 
 def test_what_is_no_checkpoint_is_refused(state_type, tmp_path):
-    for name, content in (
-        ("a.cp", b"no"), ("b.cp", b""), ("c.safetensors", b"no"), ("junk.cp", b"junk\n"), ("page.cp", b"<html>"),
-        ("list.cp", b"]a"), ("text.cp", b"V\\uZZZZ\n."),
-    ):  # fmt: skip
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name} is not a checkpoint that can be read safely"):
-            read_weights(tmp_path / name)
-    for name, value, said in (
-        ("d.cp", [1, 2], "holds no weights by name, but list"),
-        ("e.cp", {"question_model.x": 1}, r"question_model\.x is int, expected a tensor"),
-        ("f.cp", state_type(None, *[0] * 5), "holds no weights by name, but NoneType"),
-    ):
-        torch.save(value, tmp_path / name)
-        with pytest.raises(ValueError, match=rf"{name}.*{said}"):
-            read_weights(tmp_path / name)
+    for number, content in enumerate((b"no", b"", b"junk\n", b"<html>", b"]a", b"V\\uZZZZ\n.")):
+        for path in (tmp_path / f"{number}.cp", tmp_path / f"{number}.safetensors"):
+            path.write_bytes(content)
+            with pytest.raises(ValueError, match=f"{path.name} is not a checkpoint"):
+                read_weights(path)
+    values = {"list": [1, 2], "int": {"question_model.x": 1}, "NoneType": state_type(None, *[0] * 5)}
+    for kind, value in values.items():
+        torch.save(value, tmp_path / f"{kind}.cp")
+        with pytest.raises(ValueError, match=rf"{kind}\.cp.* {kind}"):
+            read_weights(tmp_path / f"{kind}.cp")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         read_weights(tmp_path / "nowhere")
 
@@ -219,14 +212,6 @@ def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy,
         file.write(b" ")
     with pytest.raises(ValueError, match=r"model: question_encoder/model\.safetensors changed"):
         make_base(passages, tmp_path / "other", base=base, settings=CLS, expected=given)
-
-
-def test_an_arms_model_can_be_a_base(toy, tmp_path):
-    folder = str(toy / "base")
-    base = BASE.model_copy(update={"model": folder})
-    passages = toy / "records/passages.parquet"
-    make_base(passages, tmp_path / "base", base=base, settings=SETTINGS, expected=model_files(folder))
-    assert files.tree_sha256(tmp_path / "base") == files.tree_sha256(toy / "base")
 
 
 @pytest.mark.parametrize("parts", [1, 2])

@@ -33,6 +33,7 @@ def passage(toy):
 
 
 def test_passage_form(passage):
+    assert (passage.passage_ids([], []), passage.question_ids([])) == ([], [])
     titled, untitled, long = passage.passage_ids(TITLES, TEXTS)
     tokens = passage.tokenizer
     cls, sep = tokens.cls_token_id, tokens.sep_token_id
@@ -60,10 +61,6 @@ def test_question_form(toy):
     assert (straight, straight[0]) == (curly, question.tokenizer.cls_token_id)
     assert straight[-1] == question.tokenizer.sep_token_id
     assert len(question.question_ids(["where " * 50])[0]) == SETTINGS.question_tokens == question.max_tokens
-
-
-def test_no_texts_have_no_ids(passage):
-    assert (passage.passage_ids([], []), passage.question_ids([])) == ([], [])
 
 
 def test_pad():
@@ -201,20 +198,6 @@ def test_a_shared_encoder_is_one_object_and_needs_equal_sides(toy, tmp_path):
     save(tmp_path, question, passage)
     with pytest.raises(ValueError, match=r"one encoder for both sides is asked for .* but those in .* differ"):
         load_pair(tmp_path, shared)
-
-
-def test_pickled_weights_are_refused(toy, tmp_path):
-    model, tokenizer = pretrained(str(toy / "base" / "passage_encoder"))
-    model.config.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"holds no .*safetensors.*convert them"):
-        pretrained(str(tmp_path))
-
-
-def test_an_unknown_model_is_named(tmp_path):
-    with pytest.raises(ValueError, match="'no-such/encoder'"):
-        pretrained("no-such/encoder")
 
 
 def test_remote_code_is_not_run(toy, tmp_path):

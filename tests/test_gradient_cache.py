@@ -74,14 +74,6 @@ def test_gradients_with_placebos_are_those_of_the_plain_step(toy, tmp_path):
         torch.testing.assert_close(cached, plain, atol=1e-6, rtol=1e-5)
 
 
-def test_gradients_do_not_depend_on_the_size_of_the_pieces(toy):
-    settings = TRAIN.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0})
-    both = (settings.model_copy(update={"gradient_cache": tokens}) for tokens in (10_000, 1))
-    whole, small = (gradients(toy, own, EADPR, shared=False) for own in both)
-    one, other = (torch.cat([gradient.flatten() for gradient in found]) for found in (whole, small))
-    assert (one - other).norm() < 1e-5 * one.norm()
-
-
 def test_a_training_with_dropout_and_accumulation_ends_with_the_same_weights(toy, tmp_path):
     loss = EADPR.model_copy(update={"stop_gradient": "question"})  # leaves the pieces drawn last without a gradient
     for name, tokens in (("plain", None), ("cached", TOKENS)):

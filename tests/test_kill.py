@@ -13,10 +13,9 @@ from tests.small_pipeline import Project, create, ran
 
 pytestmark = pytest.mark.pipeline
 
-# What is to be killed, the file in the cache that says it has work to lose, and what is done before it.
+# The stage to kill, the file in the cache that shows it has work to lose, and the stage before it.
 MOMENTS = [
-    ("annotator", "annotator/*/fold-0/state.pt", "positives"), ("train@dpr", "train/*/state.pt", "examples@dpr"),
-    ("encode@dpr", "vectors/*/vectors-00000.npy", "train@dpr"),
+    ("train@dpr", "train/*/state.pt", "examples@dpr"), ("encode@dpr", "vectors/*/vectors-00000.npy", "train@dpr"),
 ]  # fmt: skip
 EVERY_STEP = {"EADPR_CHECKPOINT_SECONDS": "0"}
 
@@ -41,7 +40,7 @@ def locked(project: Project) -> dict:
 
 
 def test_a_run_from_nothing_killed_in_long_stages_ends_with_the_bytes_of_an_undisturbed_one(built, tmp_path):
-    """`evidence` is killed in tests/test_reruns.py."""
+    """`evidence` is killed in tests/test_reruns.py, the annotator's training in tests/test_annotator.py."""
     project = create(tmp_path / "project")
     for stage, moment, before in MOMENTS:
         project.dvc("repro", before)

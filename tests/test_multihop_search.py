@@ -23,6 +23,7 @@ from tests.multihop_toy import BEAM, TWO_HOP, write_all
 from tests.test_search import stored
 from tests.training_toy import MACHINE
 
+pytestmark = pytest.mark.two_hops
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 ENCODE = Encode.model_validate(small.ENCODE)
 
