@@ -35,7 +35,7 @@ from eadpr.settings.resolve import load
 from eadpr.storage import records, tables
 from eadpr.storage.records import Distractor, Evidence, Outcome, PairScore, Positive, Question, Ranked, RankedPath, Span
 from eadpr.two_hops import evaluate as of_paths
-from eadpr.two_hops.retrieve import flat
+from eadpr.two_hops.retrieve import rank_passages
 from tests import evaluated as toy
 from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT, SETS
 
@@ -616,7 +616,7 @@ def write_paths(inputs):
     """A row mdr. q4 needs p1 and p5, which the first two paths hold between them; as a ranking p5 is the fourth."""
     found = [RankedPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), RankedPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
     tables.write(inputs / "ranking" / "paths" / "evaluate.parquet", RankedPath, found)
-    tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, flat(found))
+    tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, rank_passages(found))
     files.write_text(inputs / "training" / "mdr" / LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
     counts |= {"without_placebo": 5}

@@ -164,7 +164,7 @@ def make_task(
         return [i for i, _ in indices]
 
     def backward(state: TrainingState, lesson: list[int]) -> dict[str, float]:
-        questions_BD = forward.vectors(state.encoders.question, [training.ids[i] for i in lesson], hardware)
+        questions_BD = forward.encode(state.encoders.question, [training.ids[i] for i in lesson], hardware)
         ranking = ranker(questions_BD.detach().cpu().numpy(), [training.questions[i] for i in lesson])
         useful = ranking.answering.any(1)
         values = {"skipped": float((~useful).sum())}
