@@ -19,6 +19,8 @@ from eadpr.storage.records import Span
 from tests.corpus_toy import OF_PASSAGES, SHARED, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
 
+pytestmark = pytest.mark.formats
+
 prepared = partial(prepared_files, format="dpr")
 
 

@@ -22,6 +22,8 @@ from eadpr.storage.questions import read_question_ids
 from tests.corpus_toy import OF_PASSAGES, PASSAGES, SHARED, lines, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
 
+pytestmark = pytest.mark.formats
+
 FACTS = Facts(unseen=["P20", "P740"], questions=1000, subset=4, seed=0)
 PAQ = Paq(min_questions=3, passages=4, seed=0)
 ALL_SETS = {

@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from eadpr.corpus.sources import File
 from eadpr.writers.config import Given
 from eadpr.writers.given import generate_from_files
 
+pytestmark = pytest.mark.writers
 OWN = File(kind="near_duplicates", path="own.jsonl")
 
 

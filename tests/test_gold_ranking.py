@@ -11,6 +11,8 @@ from eadpr.storage.records import Positive, Ranked
 from tests.reading_toy import READ
 from tests.toy_records import question, write_records
 
+pytestmark = pytest.mark.readers
+
 SETS = Sets(train=["a/train"], evaluate=["a/dev", "b/dev"], annotator=[])
 IDS = st.lists(st.text(min_size=1), unique=True)
 

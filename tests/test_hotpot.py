@@ -20,6 +20,8 @@ from eadpr.storage.records import Passage, Question, Span
 from tests.corpus_toy import SHARED, lines, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
 
+pytestmark = pytest.mark.formats
+
 HOTPOT = {"kind": "questions", "set": "hotpot", "split": "train"}
 
 

@@ -17,6 +17,8 @@ from tests.path_reading_toy import supported
 from tests.small_collection import write_records
 from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, YES, official_items, prepared
 
+pytestmark = pytest.mark.formats
+
 
 @pytest.mark.parametrize(
     ("answer", "gold", "em", "f1", "prec", "recall"),

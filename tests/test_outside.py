@@ -10,6 +10,8 @@ import pytest
 from eadpr.corpus.formats import documents, hotpot
 from eadpr.corpus.formats.entity_questions import read_entity_questions
 
+pytestmark = pytest.mark.formats
+
 
 def test_nothing_of_an_archive_is_written(tmp_path):
     """Members that climb out or are links: what is text is read where it is, and no file appears."""

@@ -13,7 +13,7 @@ import pytest
 from tests import small_collection
 from tests.small_pipeline import Project, create
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.formats]
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -110,40 +110,20 @@ def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     assert found == 3.0
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        (
-            "q.tsv",
-            "asked\tanswers\nwho?\tA\n",
-            r"2: there is no column for question \(there are asked, answers\); .*--question-columns question=COLUMN",
-        ),
-        (
-            "q.tsv",
-            "question\tanwsers\nwho?\tA\n",
-            "line 2: unknown column 'anwsers'; known are question, id, .*--question-columns answers=anwsers",
-        ),
-        ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
-        ("q.tsv", "question\tanswers\nwho?\n", "line 2: 1 cells, expected 2"),
-        ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
-        ("q.jsonl", '{"question": "a"}\n{"question"\n', "line 2: malformed JSON"),
-        (
-            "q.jsonl",
-            '{"question": "a", "positives": ["p", "r"], "grades": [2]}\n',
-            r"line 1: grades is \[2\], expected a list of 2 numbers above 0",
-        ),
-        ("q.jsonl", '{"question": "a", "positives": ["p"], "grades": [0]}\n', r"grades is \[0\]"),
-        (
-            "q.jsonl",
-            '{"question": "a", "positives": ["p", "r", "p"], "grades": [2, 1, 3]}\n',
-            "line 1: positives has 'p' with the grades 2 and 3; keep one",
-        ),
-        ("q.parquet", "no parquet", "not Parquet"),
-        ("q.csv", "question,answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by commas"),
-        ("q.csv", "question;answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by semicolons"),
-        ("q.xls", "question\nwho?\n", r"must end in \.csv, \.tsv, \.jsonl or \.parquet"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "said"), [
+    ("q.tsv", "asked\tanswers\nwho?\tA\n",
+     r"2: there is no column for question \(there are asked, answers\); .*--question-columns question=COLUMN"),
+    ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
+    ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
+    ("q.jsonl", '{"question": "a", "positives": ["p", "r"], "grades": [2]}\n',
+     r"line 1: grades is \[2\], expected a list of 2 numbers above 0"),
+    ("q.jsonl", '{"question": "a", "positives": ["p"], "grades": [0]}\n', r"grades is \[0\]"),
+    ("q.jsonl", '{"question": "a", "positives": ["p", "r", "p"], "grades": [2, 1, 3]}\n',
+     "line 1: positives has 'p' with the grades 2 and 3; keep one"),
+    ("q.parquet", "no parquet", "not Parquet"),
+    ("q.csv", "question;answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by semicolons"),
+    ("q.xls", "question\nwho?\n", r"must end in \.csv, \.tsv, \.jsonl or \.parquet"),
+])  # fmt: skip
 def test_bad_questions_are_refused_with_file_and_line(tmp_path, name, content, said):
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=said) as raised:
@@ -160,12 +140,6 @@ def test_columns_that_parquet_cannot_hold_or_python_cannot_read_are_named(tmp_pa
     pq.write_table(pa.table({"question": ["who?"], "seen": far}), path)
     with pytest.raises(ValueError, match=r"q\.parquet, after row 0: a value is beyond Python's .*drop its column"):
         questions(path)
-
-
-@pytest.mark.parametrize("name", ["q.tsv", "q.parquet"])
-def test_an_absent_file_is_named(tmp_path, name):
-    with pytest.raises(FileNotFoundError, match=name):
-        questions(tmp_path / name)
 
 
 SENTENCE = "Alpha beta gamma delta epsilon. "  # five words
@@ -358,17 +332,11 @@ def test_files_of_a_collection_that_is_there(project, files):
         add_files("given", files[:1], params=params)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "source: {format: own, files: []}\nsets: {train: [], evaluate: [], annotator: []}\n",
-            "settings: Field required",
-        ),
-        ("settings: {}\n", "source: Field required"),
-        ("source: 3\nsettings: {}\n", "source: Input should be a valid dictionary"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("source: {format: own, files: []}\nsets: {train: [], evaluate: [], annotator: []}\n", "settings: Field required"),
+    ("settings: {}\n", "source: Field required"),
+    ("source: 3\nsettings: {}\n", "source: Input should be a valid dictionary"),
+])  # fmt: skip
 def test_what_a_collections_file_lacks_is_named(project, files, text, said):
     described = project / "data" / "collections" / "half.yaml"
     described.parent.mkdir(parents=True)

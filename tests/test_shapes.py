@@ -18,6 +18,8 @@ from eadpr.storage.grades import grades
 from tests.repository import ROOT
 from tests.test_own_files import PARAMS, run
 
+pytestmark = pytest.mark.formats
+
 SETTINGS = Prepare(
     split_words=None, missing_contexts=0, add_context_passages=False, drop_empty_answers=False, strip_quotes=False
 )
@@ -174,13 +176,10 @@ def test_judgements_that_do_not_fit_are_refused(project, tmp_path, changed, said
     refused(project, said, put(tmp_path / "beir", BEIR | changed))
 
 
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({"a.md": "x"}, "is a folder without corpus.jsonl .*for a folder of documents .* give --passages FOLDER"),
-        ({k: v for k, v in BEIR.items() if k != "queries.jsonl"}, "has qrels of .*, but neither queries.jsonl nor"),
-    ],
-)
+@pytest.mark.parametrize(("files", "said"), [
+    ({"a.md": "x"}, "is a folder without corpus.jsonl .*for a folder of documents .* give --passages FOLDER"),
+    ({k: v for k, v in BEIR.items() if k != "queries.jsonl"}, "has qrels of .*, but neither queries.jsonl nor"),
+])  # fmt: skip
 def test_a_folder_that_is_none_is_called_so(project, tmp_path, files, said):
     refused(project, said, put(tmp_path / "folder", files))
 
@@ -204,17 +203,12 @@ def test_squads_paragraphs_are_passages_and_its_offsets_gold(project, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ({"data": [{"title": "T"}]}, r"s\.json: data\[0\]: field 'paragraphs' is missing"),
-        ([1], "expected a JSON object with a list `data`"),
-        (
-            squad(WHERE | {"answers": [{"text": "Paris", "answer_start": 16}]}),
-            "answer_start 16 points at 'Londo', not at 'Paris'",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    ({"data": [{"title": "T"}]}, r"s\.json: data\[0\]: field 'paragraphs' is missing"),
+    ([1], "expected a JSON object with a list `data`"),
+    (squad(WHERE | {"answers": [{"text": "Paris", "answer_start": 16}]}),
+     "answer_start 16 points at 'Londo', not at 'Paris'"),
+])  # fmt: skip
 def test_json_that_is_not_squads_is_refused(project, tmp_path, content, said):
     put(tmp_path, {"s.json": json.dumps(content)})
     refused(project, said, tmp_path / "s.json")
@@ -280,21 +274,13 @@ def own_files(folder: Path, passage: dict[str, str]) -> tuple[object, ...]:
     return "--passages", folder / "p.jsonl", "--questions", folder / "q.jsonl"
 
 
-@pytest.mark.parametrize(
-    ("passage", "said"),
-    [
-        (
-            {"text": "x", "_id": "a", "docid": "b"},
-            "_id and docid may each be the id; say which, --columns id=_id or id=doc",
-        ),
-        (
-            {"text": "x", "my_id": "a"},
-            "column 'my_id' may be the id, .*--columns id=my_id, or number them, --columns id=$",
-        ),
-        ({"text": "x", "id": "1", "tittle": "T"}, "unknown column 'tittle'; .*--columns title=tittle, else"),
-        ({"story": "x"}, r"no column for text \(there are story\); .*--columns text=COLUMN"),
-    ],
-)
+@pytest.mark.parametrize(("passage", "said"), [
+    ({"text": "x", "_id": "a", "docid": "b"},
+     "_id and docid may each be the id; say which, --columns id=_id or id=doc"),
+    ({"text": "x", "my_id": "a"}, "column 'my_id' may be the id, .*--columns id=my_id, or number them, --columns id=$"),
+    ({"text": "x", "id": "1", "tittle": "T"}, "unknown column 'tittle'; .*--columns title=tittle, else"),
+    ({"story": "x"}, r"no column for text \(there are story\); .*--columns text=COLUMN"),
+])  # fmt: skip
 def test_no_column_is_guessed_or_dropped_unsaid(project, tmp_path, passage, said):
     refused(project, said, *own_files(tmp_path, passage))
 
@@ -310,16 +296,12 @@ def test_all_columns_that_are_missing_are_named_at_once(project, tmp_path):
     refused(project, said, "--passages", passages, "--questions", questions, "--columns", "id=nr")
 
 
-def test_a_column_said_twice_is_refused(project, tmp_path):
-    twice = ["--columns", "text=text", "--columns", "text=story"]
-    refused(project, "columns: 'text' is said twice", *own_files(tmp_path, {"text": "x", "story": "y"}), *twice)
-
-
 def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, tmp_path):
     files = own_files(tmp_path, {"story": "x", "my_id": "a", "id": "no"})
     refused(project, r"there is no column 'tale' for text \(there are story", *files, "--columns", "text=tale")
     refused(project, "have no field 'body'", *files, "--columns", "body=story")
     refused(project, "'story' is not FIELD=COLUMN", *files, "--columns", "story")
+    refused(project, "columns: 'text' is said twice", *files, "--columns", "text=text", "--columns", "text=story")
     said = added(project, *files, "--columns", "text=story", "--columns", "id=my_id")
     assert "p.jsonl: text from story, id from my_id; not read: id" in said
     assert [(row["id"], row["text"]) for row in records(project, "passages")] == [("a", "x")]
@@ -345,13 +327,6 @@ def test_what_stands_in_columns_that_are_not_read_is_named(project, tmp_path):
     positives = *files, "--question-columns", "positives=source"
     refused(
         project, r"passage id 'a' is not in the corpus; .*p\.jsonl has no id column .*--columns id=COLUMN", *positives
-    )
-
-
-def test_questions_without_positives_are_told_what_becomes_of_them(project, tmp_path):
-    said = added(project, *own_files(tmp_path, {"text": "x"}))
-    assert re.search(
-        r"own/train: \d+ questions, \d+ without a positive, for which BM25 will look for one that holds an answer", said
     )
 
 

@@ -188,11 +188,7 @@ def _check_count(file: File, count: int, path: Path, kind: str) -> None:
 
 
 def _readers(
-    format: str,
-    files: Files,
-    columns: Mapping[Path, Columns],
-    facts: Facts | None,
-    paq: Paq | None,
+    format: str, files: Files, columns: Mapping[Path, Columns], facts: Facts | None, paq: Paq | None
 ) -> dict[str, Reader]:
     """Return the reader of each kind of file that asks questions."""
     questions = {"own": lambda path: own.read_questions(path, columns[path]), "hotpot": hotpot.read_questions}

@@ -92,12 +92,7 @@ def _not_utf8(path: Place, line: int, byte: int) -> RowError:
 
 
 def read_table(
-    path: Path,
-    names: Sequence[str] = (),
-    *,
-    needed: Sequence[str] = (),
-    quoted: bool = True,
-    delimiters: str = "\t",
+    path: Path, names: Sequence[str] = (), *, needed: Sequence[str] = (), quoted: bool = True, delimiters: str = "\t"
 ) -> Iterator[Row]:
     """Read rows of separated cells by column, which the first line names where `names` does not.
 
