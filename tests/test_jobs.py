@@ -1,4 +1,4 @@
-"""Workers of several cards, which are no real ones: what they share, and in which order their results come."""
+"""Workers of several pretended GPUs: shared weights, the order of results, and precision."""
 
 import threading
 from typing import NamedTuple
@@ -36,74 +36,70 @@ def load():
 
 
 def workers_of(cards, workers, monkeypatch):
-    """What each of the workers was given, and what was loaded; every worker waits for all others."""
+    """Return what each of the workers got and what was loaded; every worker waits for all others."""
     pretend(monkeypatch, cards=cards, workers=workers)
-    together, loaded = threading.Barrier(cards * workers, timeout=60), []
+    barrier, loaded = threading.Barrier(cards * workers, timeout=60), []
 
-    def loading():
+    def load_and_note():
         loaded.append(load())
         return loaded[-1]
 
-    def work(given):
-        def own(_):
-            together.wait()
-            return given
+    def make(mine):
+        return lambda _: barrier.wait() >= 0 and mine
 
-        return own
-
-    return list(jobs.map_pieces(loading, work, range(cards * workers))), loaded
+    return list(jobs.map_pieces(load_and_note, make, range(cards * workers))), loaded
 
 
 @pytest.mark.parametrize(("cards", "workers"), [(1, 3), (2, 2), (3, 1)])
 def test_a_card_loads_once_for_all_its_workers(cards, workers, monkeypatch):
-    found, loaded = workers_of(cards, workers, monkeypatch)
+    copies, loaded = workers_of(cards, workers, monkeypatch)
     assert len(loaded) == cards
-    weights = [id(given.model.weight) for given in found]
-    assert sorted(weights) == sorted([id(one.model.weight) for one in loaded] * workers)
+    weights = [id(both.model.weight) for both in copies]
+    assert sorted(weights) == sorted([id(both.model.weight) for both in loaded] * workers)
 
 
-def test_a_worker_shares_nothing_but_weights(monkeypatch):
-    found, loaded = workers_of(1, 3, monkeypatch)
-    for own in ([given.model for given in found], [given.tokenizer.backend_tokenizer for given in found]):
-        assert len({id(one) for one in own}) == 3
-    found[0].tokenizer(["one two"], truncation=True, max_length=1)
-    assert [given.tokenizer.backend_tokenizer.truncation is None for given in found] == [False, True, True]
-    assert [given.tokenizer("one two").input_ids for given in found[1:]] == [[1, 2]] * 2
+def test_a_worker_shares_only_weights(monkeypatch):
+    copies, loaded = workers_of(1, 3, monkeypatch)
+    assert len({id(both.model) for both in copies}) == 3
+    copies[0].tokenizer(["one two"], truncation=True, max_length=1)
+    assert [both.tokenizer.backend_tokenizer.truncation is None for both in copies] == [False, True, True]
+    assert [both.tokenizer("one two").input_ids for both in copies[1:]] == [[1, 2]] * 2
     with torch.no_grad():
         loaded[0].model.weight.fill_(2)
-    assert all((given.model.weight == 2).all() for given in found)
+    assert all((both.model.weight == 2).all() for both in copies)
 
 
-def test_what_is_loaded_may_be_several_models_in_lists(monkeypatch):
+def test_several_models_may_be_loaded_as_a_list(monkeypatch):
     pretend(monkeypatch, cards=1, workers=2)
     pairs = [load(), load()]
-    for given in jobs.map_pieces(lambda: pairs, lambda given: lambda _: given, range(2)):
-        assert [one.model.weight is mine.model.weight for one, mine in zip(given, pairs, strict=True)] == [True, True]
+    for copies in jobs.map_pieces(lambda: pairs, lambda mine: lambda _: mine, range(2)):
+        assert all(copy.model.weight is both.model.weight for copy, both in zip(copies, pairs, strict=True))
 
 
-def test_results_come_in_the_order_of_the_pieces_and_one_worker_gets_what_was_loaded(monkeypatch):
-    alone = list(jobs.map_pieces(lambda: [7], lambda given: lambda piece: (piece, given[0]), "abcdefgh"))
-    assert alone == [(piece, 7) for piece in "abcdefgh"]
-    pretend(monkeypatch, cards=3, workers=2)
-    assert list(jobs.map_pieces(lambda: [7], lambda given: lambda piece: (piece, given[0]), "abcdefgh")) == alone
-    monkeypatch.undo()
+def test_results_come_in_order_and_a_single_worker_gets_no_copy(monkeypatch):
+    def results():
+        return list(jobs.map_pieces(lambda: [7], lambda loaded: lambda piece: (piece, loaded[0]), "abcdefgh"))
+
+    assert results() == [(piece, 7) for piece in "abcdefgh"]
     loaded = [7]
-    assert next(jobs.map_pieces(lambda: loaded, lambda given: lambda _: given, "a")) is loaded
+    assert next(jobs.map_pieces(lambda: loaded, lambda mine: lambda _: mine, "a")) is loaded
+    pretend(monkeypatch, cards=3, workers=2)
+    assert results() == [(piece, 7) for piece in "abcdefgh"]
 
 
 @pytest.mark.parametrize(("cards", "chosen"), [(None, ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]), (1, ["cuda:0"] * 2)])
-def test_workers_take_turns_in_choosing_a_card(cards, chosen, monkeypatch):
-    found, together = {}, threading.Barrier(len(chosen), timeout=60)
+def test_workers_take_turns_at_the_cards(cards, chosen, monkeypatch):
+    cards_of, barrier = {}, threading.Barrier(len(chosen), timeout=60)
 
     def work(number):
-        together.wait()
+        barrier.wait()
         yield number
 
     monkeypatch.setitem(jobs.WORKERS, "cpu", 2)
     monkeypatch.setattr(machine, "devices", lambda: ["cuda:0", "cuda:1"])
-    monkeypatch.setattr(torch.cuda, "set_device", lambda card: found.setdefault(threading.get_ident(), card))
+    monkeypatch.setattr(torch.cuda, "set_device", lambda card: cards_of.setdefault(threading.get_ident(), card))
     assert sum(jobs.make_shards(list, lambda _: work, range(8), HIGH, cards)) == sum(range(8))
-    assert sorted(found.values()) == chosen
+    assert sorted(cards_of.values()) == chosen
 
 
 def bert(seed):
@@ -120,25 +116,25 @@ def t5(seed, *, tied):
     return model, lambda ids: model(input_ids=ids, decoder_input_ids=ids[:, :3]).logits
 
 
-@pytest.mark.parametrize("made", [bert, lambda seed: t5(seed, tied=True), lambda seed: t5(seed, tied=False)])
-def test_weights_in_bfloat16_give_the_bits_of_autocast(made):
+@pytest.mark.parametrize("make", [bert, lambda seed: t5(seed, tied=True), lambda seed: t5(seed, tied=False)])
+def test_weights_in_bfloat16_give_the_bits_of_autocast(make):
     ids = torch.arange(24).view(3, 8)
-    model, forward = made(0)
-    with torch.inference_mode(), machine.autocast(LOW):
-        expected = forward(ids)
-    before = sum(weight.nbytes for weight in model.parameters())
+
+    def compute(forward):
+        with torch.inference_mode(), machine.autocast(LOW):
+            return forward(ids)
+
+    model, forward = make(0)
+    expected = compute(forward)
+    size = sum(weight.nbytes for weight in model.parameters())
     assert machine.place_model(model, HIGH) is model
     assert {weight.dtype for weight in model.parameters()} == {torch.float32}
     machine.place_model(model, LOW)
-    embedded = [part.weight for part in model.modules() if isinstance(part, Embedding)]
-    assert {weight.dtype for weight in embedded} == {torch.float32}
-    assert sum(weight.nbytes for weight in model.parameters()) < 0.75 * before
-    with torch.inference_mode(), machine.autocast(LOW):
-        found = forward(ids)
-    assert found.dtype == expected.dtype
-    assert torch.equal(found, expected)
-    with torch.inference_mode(), machine.autocast(LOW):
-        assert not torch.equal(made(1)[1](ids), expected)
+    assert {part.weight.dtype for part in model.modules() if isinstance(part, Embedding)} == {torch.float32}
+    assert sum(weight.nbytes for weight in model.parameters()) < 0.75 * size
+    assert compute(forward).dtype == expected.dtype
+    assert torch.equal(compute(forward), expected)
+    assert not torch.equal(compute(make(1)[1]), expected)
 
 
 @pytest.mark.parametrize(("emulated", "low"), [(False, True), (True, False)])

@@ -1,3 +1,5 @@
+"""Pieces of work on several threads of torch: order, modes, errors, sums of gradients."""
+
 import threading
 import time
 
@@ -14,32 +16,30 @@ def test_results_come_in_the_order_of_the_pieces_from_other_threads():
         time.sleep(0.02 * (piece % 3))
         return piece, threading.get_ident(), torch.get_num_threads()
 
-    found = list(spread(work, range(9)))
-    assert [piece for piece, _, _ in found] == list(range(9))
-    assert threading.get_ident() not in {thread for _, thread, _ in found}
-    assert (len({thread for _, thread, _ in found}), {threads for _, _, threads in found}) == (2, {1})
+    pieces, threads, torch_threads = zip(*spread(work, range(9)), strict=True)
+    assert pieces == tuple(range(9))
+    assert threading.get_ident() not in threads
+    assert (len(set(threads)), set(torch_threads)) == (2, {1})
     assert torch.get_num_threads() == 2
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_what_must_not_be_together_runs_here_with_all_threads():
-    assert (
-        list(spread(lambda _: (threading.get_ident(), torch.get_num_threads()), [1, 2], together=False))
-        == [(threading.get_ident(), 2)] * 2
-    )
+def test_pieces_in_turn_run_in_the_caller_with_all_threads():
+    results = spread(lambda _: (threading.get_ident(), torch.get_num_threads()), [1, 2], together=False)
+    assert list(results) == [(threading.get_ident(), 2)] * 2
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_few_results_are_held():
-    begun = []
-    results = spread(lambda piece: begun.append(piece) or piece, range(50))
+def test_few_results_wait():
+    started = []
+    results = spread(lambda piece: started.append(piece) or piece, range(50))
     assert next(results) == 0
-    assert len(begun) <= 3
+    assert len(started) <= 3
     assert list(results) == list(range(1, 50))
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_modes_are_those_of_the_caller():
+def test_pieces_run_in_the_modes_of_the_caller():
     def modes(_):
         return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
 
@@ -83,23 +83,23 @@ def test_gradients_have_the_same_bytes_whatever_the_number_of_threads():
 
 
 @pytest.mark.parametrize("threads", [0, 1, 3])
-def test_what_is_made_ahead_comes_in_order_and_an_error_reaches_the_caller(threads):
-    made = []
+def test_results_ahead_come_in_order_and_an_error_reaches_the_caller(threads):
+    started = []
 
     def make(piece):
-        made.append(piece)
+        started.append(piece)
         return 6 / piece
 
     results = ahead(make, [1, 2, 3, 0, 6], threads=threads)
     assert next(results) == 6
-    assert len(made) <= threads + 1
+    assert len(started) <= threads + 1
     assert [next(results), next(results)] == [3, 2]
     with pytest.raises(ZeroDivisionError):
         next(results)
     assert list(ahead(make, [], threads=threads)) == []
 
 
-def test_pieces_made_ahead_are_made_in_other_threads_while_the_caller_works():
+def test_pieces_ahead_are_made_in_other_threads_while_the_caller_works():
     started = threading.Event()
     results = ahead(lambda piece: started.set() if piece else threading.get_ident(), [0, 1], threads=1)
     assert next(results) != threading.get_ident()
@@ -115,7 +115,7 @@ def test_gradients_are_added_and_none_is_none():
     assert third.grad is None
 
 
-def test_a_module_draws_where_any_dropout_is_above_zero():
+def test_a_dropout_above_zero_draws():
     module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.0))
     assert not uses_dropout(module)
     module[1].p = 0.1

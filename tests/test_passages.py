@@ -72,14 +72,11 @@ def test_a_row_outside_is_an_error(path, row):
         PassageStore(path).texts([row])
 
 
-def test_no_passages(tmp_path):
+def test_an_empty_file_has_no_passages_and_a_missing_one_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="stage prepare"):
+        PassageStore(tmp_path / "passages.parquet")
     tables.write(tmp_path / "passages.parquet", Passage, [])
     store = PassageStore(tmp_path / "passages.parquet")
     assert len(store) == 0
     with pytest.raises(ValueError, match="is not in"):
         store.rows(["1"])
-
-
-def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match="stage prepare"):
-        PassageStore(tmp_path / "passages.parquet")

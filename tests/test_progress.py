@@ -20,7 +20,7 @@ def clock(monkeypatch):
     return now
 
 
-def said(capsys) -> list[str]:
+def printed(capsys) -> list[str]:
     return [line.split(",")[0] for line in capsys.readouterr().err.splitlines()]
 
 
@@ -29,7 +29,7 @@ def test_a_line_now_and_then_and_one_at_the_end(clock, capsys):
         for seconds in (LINE_EVERY / 2, LINE_EVERY, 1.0):
             clock[0] += seconds
             advance(10)
-    assert said(capsys) == ["read: 20 of 30 rows", "read: 30 of 30 rows"]
+    assert printed(capsys) == ["read: 20 of 30 rows", "read: 30 of 30 rows"]
 
 
 def test_threads_that_are_done_at_once_take_turns(monkeypatch, capsys):
@@ -55,13 +55,13 @@ def test_the_last_line_is_not_said_twice(clock, capsys):
         for _ in range(2):
             clock[0] += LINE_EVERY
             advance(10)
-    assert said(capsys) == ["read: 10 of 20 rows", "read: 20 of 20 rows"]
+    assert printed(capsys) == ["read: 10 of 20 rows", "read: 20 of 20 rows"]
 
 
 def test_nothing_done_is_said_once(clock, capsys):
     with progress("read", None, "rows"):
         pass
-    assert said(capsys) == ["read: 0 rows"]
+    assert printed(capsys) == ["read: 0 rows"]
 
 
 def test_what_a_killed_run_did_counts_but_not_for_the_speed(clock, capsys):

@@ -38,6 +38,6 @@ def test_the_gap_to_the_next_word_may_be_any_space():
 @pytest.mark.skipif(not NQ_GOLD.exists(), reason="shared/data is not beside the repository")
 def test_counts_on_the_nq_test_questions_with_gold_passages():
     with gzip.open(NQ_GOLD, "rt", encoding="utf-8") as file:
-        found = Counter(question_type(json.loads(line)["question"]) for line in file)
+        counts = Counter(question_type(json.loads(line)["question"]) for line in file)
     expected = {"who": 464, "when": 248, "what": 233, "where": 154, "how": 60, "which": 50, "other": 119}
-    assert {kind: found[kind] for kind in TYPES} == expected
+    assert {kind: counts[kind] for kind in TYPES} == expected

@@ -48,15 +48,14 @@ REGEX_CASES = [
 
 
 @pytest.mark.parametrize(("answers", "text", "expected"), STRING_CASES)
-def test_golden_strings(answers, text, expected):
-    assert has_answer(answers, text) is expected
-    assert AnswerMatcher().matches(answers, [text]).tolist() == [expected]
+def test_golden_strings(answers, text, expected, kind="string"):
+    assert has_answer(answers, text, kind) is expected
+    assert AnswerMatcher().matches(answers, [text], kind).tolist() == [expected]
 
 
 @pytest.mark.parametrize(("answers", "text", "expected"), REGEX_CASES)
 def test_golden_patterns(answers, text, expected):
-    assert has_answer(answers, text, "regex") is expected
-    assert AnswerMatcher().matches(answers, [text], "regex").tolist() == [expected]
+    test_golden_strings(answers, text, expected, "regex")
 
 
 def test_golden_tokens():
@@ -64,13 +63,13 @@ def test_golden_tokens():
     assert tokens("Émile Zola's 1,234.5 km—U.S.A. (c. 1900)") == unicodedata.normalize("NFD", expected).split(" ")
 
 
-def test_yes_and_no_are_sought_in_no_text():
+def test_yes_and_no_match_no_text():
     assert not has_answer(["yes", "no"], "Yes or no", "yes-no")
     assert answer_spans(["yes"], "Yes or no", "yes-no") == []
     assert AnswerMatcher().matches(["yes"], ["yes", "no"], "yes-no").tolist() == [False, False]
 
 
-def test_needles_are_what_padded_texts_hold():
+def test_needles_are_substrings_of_padded_texts():
     assert needles(["Ada L.", "ada l .", ""], "string") == [" ada l . ", ""]
     assert padded("To Ada L.") == " to ada l . "
     assert needles(["A+", "b", "A+"], "regex") == ["A+", "b"]
@@ -102,8 +101,8 @@ def naive_tokens(text: str) -> list[str]:
 def naive_has_answer(answers: list[str], text: str) -> bool:
     words = naive_tokens(text)
     for answer in answers:
-        sought = naive_tokens(answer)
-        if any(words[i : i + len(sought)] == sought for i in range(len(words) - len(sought) + 1)):
+        part = naive_tokens(answer)
+        if any(words[i : i + len(part)] == part for i in range(len(words) - len(part) + 1)):
             return True
     return False
 
@@ -123,17 +122,17 @@ def test_matcher_equals_naive_loops(answers, texts):
 
 
 @given(TEXTS, st.integers(0, 24), st.integers(0, 24), TEXTS)
-def test_a_piece_of_the_text_is_found_as_naively(text, start, end, other):
+def test_a_piece_of_the_text_matches_as_in_naive_loops(text, start, end, unrelated):
     """Answers cut out of the text match far more often than independent ones."""
-    answers = [text[start:end]]
-    found = AnswerMatcher(size=1).matches(answers, [text, other, text])
-    assert found.tolist() == [naive_has_answer(answers, t) for t in (text, other, text)]
+    answers, texts = [text[start:end]], (text, unrelated, text)
+    matched = AnswerMatcher(size=1).matches(answers, texts)
+    assert matched.tolist() == [naive_has_answer(answers, t) for t in texts]
 
 
 @given(st.text("ab(|)[]^$.*?+\\{1}é", max_size=8), TEXTS)
 def test_any_pattern_is_answered(pattern, text):
-    found = has_answer([pattern], text, "regex")
-    assert AnswerMatcher().matches([pattern], [text], "regex").tolist() == [found]
+    expected = has_answer([pattern], text, "regex")
+    assert AnswerMatcher().matches([pattern], [text], "regex").tolist() == [expected]
 
 
 def test_a_passage_is_tokenised_once(monkeypatch):
@@ -178,7 +177,7 @@ def test_spans_where_marks_are_out_of_order():
 
 
 @given(TEXTS, st.integers(0, 24), st.integers(1, 24), st.sampled_from(["string", "regex"]))
-def test_spans_are_what_has_answer_found(text, start, length, kind):
+def test_spans_agree_with_has_answer(text, start, length, kind):
     piece = text[start : start + length]
     answers = [piece if kind == "string" else regex.escape(piece)]
     spans = answer_spans(answers, text, kind)
