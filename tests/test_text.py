@@ -47,15 +47,13 @@ REGEX_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "text", "expected"), STRING_CASES)
-def test_golden_strings(answers, text, expected, kind="string"):
+@pytest.mark.parametrize(
+    ("answers", "text", "expected", "kind"),
+    [(*case, "string") for case in STRING_CASES] + [(*case, "regex") for case in REGEX_CASES],
+)
+def test_golden_matches(answers, text, expected, kind):
     assert has_answer(answers, text, kind) is expected
     assert AnswerMatcher().matches(answers, [text], kind).tolist() == [expected]
-
-
-@pytest.mark.parametrize(("answers", "text", "expected"), REGEX_CASES)
-def test_golden_patterns(answers, text, expected):
-    test_golden_strings(answers, text, expected, "regex")
 
 
 def test_golden_tokens():
