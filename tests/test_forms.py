@@ -9,7 +9,7 @@ from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.fillers import Fillers
-from eadpr.supervision.forms import Forms, filled
+from eadpr.supervision.forms import Forms, fill
 from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import TOWNS, write_collection
 from tests.test_distractors import ALLOW_ALL
@@ -35,7 +35,7 @@ def giving(*sentences: str) -> Fillers:
 
 
 def made(evidence: Evidence, *sentences: str, of: Pair | None = None, may_hold_answer=True):
-    return filled(of or pair(), evidence, giving(*sentences), may_hold_answer=may_hold_answer)
+    return fill(of or pair(), evidence, giving(*sentences), may_hold_answer=may_hold_answer)
 
 
 @pytest.mark.parametrize(("evidence", "expected"), [
@@ -80,7 +80,7 @@ class OneSwap(NamedTuple):
 
     other: str | None = "Oslo"
 
-    def answer(self, pair: Pair, number: int) -> str | None:
+    def draw_answer(self, pair: Pair, number: int) -> str | None:
         return self.other
 
 

@@ -23,7 +23,7 @@ from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
 from eadpr.supervision.draws import rotate
 from eadpr.supervision.fillers import Fillers, fillers
-from eadpr.supervision.forms import put_in
+from eadpr.supervision.forms import choose_fillers
 from eadpr.supervision.pairs import Pair, read_pairs
 from eadpr.text.answers import has_answer
 from eadpr.writers.config import Given, Writer
@@ -124,7 +124,7 @@ def test_replaced_takes_the_next_nearest_in_length_for_each_number(tmp_path, kin
             one = make_original(pair, None)
             made = texts(make, one, range(40))
             put = [re.findall(r"N\do+\.", text) for text in made]
-            assert put[0] == put_in(pair, one.removed, first)
+            assert put[0] == choose_fillers(pair, one.removed, first)
             assert {len(each) for each in put} == {len(one.removed)}
             assert sorted(chain.from_iterable(put)) == " ".join(around).split()
             apart = [abs(len(sentence) - len("Ada was born in London.")) for sentence, *_ in put]

@@ -64,7 +64,7 @@ class Texts(NamedTuple):
     """A row's texts. `variants` has positive and, if they exist, distractor, masked, placebo, placebo_second,
     placebo_words and placebo_inside.
 
-    `reasons` has the reasons of `forms.cut`, `forms.filled` and `forms.swapped` for those that do not exist, or
+    `reasons` has the reasons of `forms.cut`, `forms.fill` and `forms.apply_swap` for those that do not exist, or
     cut_otherwise: the placebo is a sentence taken out, and the distractor lacks no sentence.
     """
 

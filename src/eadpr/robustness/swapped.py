@@ -70,15 +70,15 @@ def replaced(fillers: Fillers) -> Generate:
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
         pair, title = Pair(original.question, original.positive, None), original.positive.title
-        taken = forms.whole_sentences(original.positive, original.removed)
+        taken = forms.as_sentences(original.positive, original.removed)
         if not original.text or taken is None:
             return []
         found: list[Candidate] = []
         had: set[str] = set()
         for number in numbers if fillers.drawn else range(numbers.stop):
-            put = forms.put_in(pair, taken, fillers, first=number * len(taken), avoid=had)
+            put = forms.choose_fillers(pair, taken, fillers, first=number * len(taken), avoid=had)
             if put is not None and number in numbers:
-                found.append(Candidate(title, forms.replaced(original.positive.text, taken, put)))
+                found.append(Candidate(title, forms.replace_spans(original.positive.text, taken, put)))
             if not fillers.drawn:
                 had.update(put or ())
         return found

@@ -1,7 +1,7 @@
-"""Stage `distractors`: positives without their evidence, in several forms, checked, with a report of what was dropped
-and why.
+"""Stage `distractors`: positives without their evidence, in several forms, checked, with a report of the reasons why
+some were dropped.
 
-What placebos give stands among them: the positive, changed as a distractor is, with its evidence.
+Placebos are among them: positives changed as a distractor is, with their evidence.
 """
 
 import tempfile
@@ -21,12 +21,12 @@ from eadpr.supervision.pairs import Pair, read_annotated_pairs
 from eadpr.supervision.swaps import Swaps
 
 Rows = tuple[Pair, list[Evidence]]
-# Pairs with their rows, in their order, and the attempts of the form `written` by strategy.
+# Takes pairs with their rows; yields them in order with the attempts of the form `written` by strategy.
 Write = Callable[[Iterator[Rows]], Iterator[tuple[Rows, Mapping[str, Attempt]]]]
 
 
-class Counted(NamedTuple):
-    """A row of evidence in one form, in the counts of the report."""
+class Outcome(NamedTuple):
+    """The outcome of a row of evidence in one form, for the counts of the report."""
 
     made_by = "distractors"
     question_id: str
@@ -45,54 +45,54 @@ def write_distractors(
     out: Path,
     write: Write | None = None,
 ) -> int:
-    """Write distractors.parquet and report.json to the folder `out`; returns the number of distractors.
+    """Write distractors.parquet and report.json to the folder `out`; return the number of distractors.
 
-    `ranking` is the folder of BM25's, read where `fillers` are of it; `write` makes those of the form `written`.
+    `ranking` is BM25's folder, read for fillers of kind `ranked`; `write` makes the distractors of form `written`.
     """
     with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
-        kept, outcomes = folder / "distractors.parquet", Path(temporary) / "outcomes.parquet"
+        distractors, outcomes = folder / "distractors.parquet", Path(temporary) / "outcomes.parquet"
         with (
             _forms(settings, records, positives, ranking) as forms,
-            tables.writing(kept, Distractor) as append_kept,
-            tables.in_chunks(Distractor, append_kept) as keep,
-            tables.writing(outcomes, Counted) as append_counted,
-            tables.in_chunks(Counted, append_counted) as tell,
+            tables.writing(distractors, Distractor) as append,
+            tables.in_chunks(Distractor, append) as add_distractor,
+            tables.writing(outcomes, Outcome) as append_outcomes,
+            tables.in_chunks(Outcome, append_outcomes) as add_outcome,
         ):
-            joined = _joined(records, positives / "positives.parquet", evidence)
+            joined = _join_evidence(records, positives / "positives.parquet", evidence)
             for (pair, rows), written in write(joined) if write else ((rows, {}) for rows in joined):
                 for row, form, attempt in forms.attempts(pair, rows, written):
-                    tell(Counted(row.question_id, row.strategy, form, attempt.reason))
+                    add_outcome(Outcome(row.question_id, row.strategy, form, attempt.reason))
                     if attempt.distractor:
-                        keep(attempt.distractor)
-        files.write_json(folder / "report.json", report(outcomes, records / "question_sets.parquet"))
-        return tables.count(kept, Distractor)
+                        add_distractor(attempt.distractor)
+        files.write_json(folder / "report.json", count_outcomes(outcomes, records / "question_sets.parquet"))
+        return tables.count(distractors, Distractor)
 
 
 @contextmanager
 def _forms(settings: Distractors, records: Path, positives: Path, ranking: Path) -> Iterator[Forms]:
-    seed, swaps = settings.seed, None
+    swaps = None
     if "swapped" in settings.forms:
-        swaps = Swaps(seed, records=records, folds=positives / "folds.parquet")
+        swaps = Swaps(settings.seed, records=records, folds=positives / "folds.parquet")
     if "filled" not in settings.forms:
         yield Forms(settings, None, swaps)
         return
-    given = {"records": records, "positives": positives / "positives.parquet", "ranking": ranking}
-    with fillers(settings.fillers, seed=seed, **given) as found:
-        yield Forms(settings, found, swaps)
+    inputs = {"records": records, "positives": positives / "positives.parquet", "ranking": ranking}
+    with fillers(settings.fillers, seed=settings.seed, **inputs) as sentences:
+        yield Forms(settings, sentences, swaps)
 
 
-def report(outcomes: Path, question_sets: Path) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
-    """Question set -> strategy -> form -> number of pairs, kept, and dropped by reason."""
-    table: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
+def count_outcomes(outcomes: Path, question_sets: Path) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
+    """Return question set -> strategy -> form -> the numbers of pairs, kept, and dropped by reason."""
+    counts: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
     with engine.connect() as connection:
-        engine.view(connection, "outcomes", outcomes, Counted)
+        engine.view(connection, "outcomes", outcomes, Outcome)
         engine.view(connection, "question_sets", question_sets, SetMember)
-        for name, strategy, form, reason, n in connection.execute(_COUNTS).fetchall():
-            of_strategy = table.setdefault(name, {}).setdefault(strategy, {})
-            cell = of_strategy.setdefault(form, {"pairs": 0, KEPT: 0, "dropped": {}})
-            cell["pairs"] += n
-            (cell if reason == KEPT else cell["dropped"])[reason] = n
-    return table
+        for name, strategy, form, reason, count in connection.execute(_COUNTS).fetchall():
+            by_form = counts.setdefault(name, {}).setdefault(strategy, {})
+            cell = by_form.setdefault(form, {"pairs": 0, KEPT: 0, "dropped": {}})
+            cell["pairs"] += count
+            (cell if reason == KEPT else cell["dropped"])[reason] = count
+    return counts
 
 
 _COUNTS = """
@@ -101,11 +101,11 @@ FROM outcomes JOIN question_sets USING (question_id) GROUP BY ALL ORDER BY ALL
 """
 
 
-def _joined(records: Path, positives: Path, evidence: Path) -> Iterator[Rows]:
-    """Every pair with its rows of evidence; both files hold the pairs in the same order."""
-    asked = read_annotated_pairs(records, positives, evidence)
+def _join_evidence(records: Path, positives: Path, evidence: Path) -> Iterator[Rows]:
+    """Yield every pair with its rows of evidence; both files have the pairs in the same order."""
+    pairs = read_annotated_pairs(records, positives, evidence)
     for key, group in groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id)):
-        pair = next(asked, None)
+        pair = next(pairs, None)
         if pair is None or (pair.question.id, pair.passage.id) != key:
             raise ValueError(f"{evidence} does not belong to {positives}: pair {key}; run `dvc repro evidence`")
         yield pair, list(group)

@@ -1,12 +1,11 @@
-"""An arm's training examples: a question with one positive, its negatives and whether it has a distractor.
+"""An arm's training examples: a question with one positive, its negatives and its distractor, if it has one.
 
-Questions, their order and their positives depend on nothing but `positives` and the settings `positive` and `seed`, so
-that arms which differ in negatives or strategy still see the same questions in the same order. Positives that a reader
-added to an arm's negatives (stage `denoise`) come after those in training, and have no distractors; validation asks
-every arm for the same passages.
+Questions, their order and their positives depend on `positives` and the settings `positive` and `seed` only, so that
+arms that differ in negatives or strategy see the same questions in the same order. New positives from a reader (stage
+`denoise`) come after the others in training, and have no distractors; validation is the same for every arm.
 
-The form of a question's distractors is drawn. Where a pair has none of this form it gets the next of those with a share
-that it has, by name and round (a file of settings is sorted), and `cut` at the last.
+The form of a question's distractor is drawn. A pair without a distractor of this form gets the next form with a share
+that it has, by name and cyclically (a file of settings is sorted), and at last `cut`.
 """
 
 import hashlib
@@ -28,11 +27,11 @@ from eadpr.storage.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Form, Placebo, Strategy
 
 ROLES = ("train", "validation")
-QUESTIONS = 2**17  # whose examples are sorted at a time; decides nothing
+BLOCK = 2**17  # questions with their examples sorted at a time; decides no bytes
 
 
 class Examples(Section):
-    """`forms`: the share of the questions whose distractors are to have each form."""
+    """`forms` are the shares of the questions with distractors of each form."""
 
     strategy: Strategy | Placebo | Literal["none"]
     forms: dict[Form, Annotated[float, Field(ge=0)]]
@@ -49,31 +48,32 @@ class Examples(Section):
 
     @property
     def shares(self) -> dict[Form, float]:
-        """Of the forms that any question is to have."""
+        """The shares above 0."""
         return {form: share for form, share in self.forms.items() if share}
 
 
 class ArmExamples(Examples):
-    """`placebos`: the strategy of those that the arm's loss compares with, of which the stage `configs` knows."""
+    """Examples with the kind of placebos that the arm's loss needs; the stage `configs` sets it."""
 
     placebos: Placebo | None
 
 
 def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path, *, examples: ArmExamples) -> int:
-    """Write examples.parquet, distractors.parquet (those the examples use) and report.json to `out`; returns the number
-    of training examples.
+    """Write examples.parquet, distractors.parquet (used by the examples) and report.json to `out`; return the number of
+    training examples.
 
-    With `placebos` there is placebos.parquet too, filled ones where the pair's distractor is, else cut. With strategy
-    `none` and no placebos the distractors are not read, so that they decide none of the bytes. Raises ValueError where
-    no training question has a positive.
+    With `placebos` there is also placebos.parquet: filled placebos for filled distractors, else cut ones. With strategy
+    `none` and no placebos the distractors are not read, so that they decide no bytes. Raises ValueError if no training
+    question has a positive.
     """
     with engine.connect() as connection:
         engine.view(connection, "folds", positives / "folds.parquet", Fold)
         engine.view(connection, "positives", positives / "positives.parquet", Positive)
         engine.view(connection, "negatives", negatives / "negatives.parquet", Negative)
-        added = negatives / PROMOTED
-        engine.view(connection, "added", added if added.exists() else positives / "positives.parquet", Positive)
-        _choose(connection, examples, added=added.exists())
+        promoted = negatives / PROMOTED
+        if promoted.exists():
+            engine.view(connection, "promoted", promoted, Positive)
+        _choose_positives(connection, examples, promoted=promoted.exists())
         if not engine.value(connection, "SELECT count(*) FROM chosen WHERE role = 'train'"):
             without = engine.value(connection, "SELECT count(*) FROM asked WHERE role = 'train'")
             raise ValueError(
@@ -86,7 +86,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 tables.write(used, Distractor, ())
             else:
                 engine.view(connection, "distractors", distractors / "distractors.parquet", Distractor)
-                _pick(connection, examples)
+                _pick_forms(connection, examples)
                 engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
             if examples.placebos:
                 placebos = folder / "placebos.parquet"
@@ -95,94 +95,97 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
             engine.view(connection, "used", used, Distractor)
             connection.execute(_MINED)
             rows = engine.group_rows(_rows(connection), ["place", "n"], ["negatives", "distractors", "others"])
-            made = folder / "examples.parquet"
-            with tables.writing(made, Example) as append:
+            example_table = folder / "examples.parquet"
+            with tables.writing(example_table, Example) as append:
                 for table in rows:
                     append(table.select(Example._fields).cast(tables.schema(Example)))
-            report = _report(connection, made, examples)
+            report = _report(connection, example_table, examples)
             files.write_json(folder / "report.json", report)
     return report["train"]["examples"]
 
 
 def _rows(connection: engine.Connection) -> Iterator[pa.RecordBatch]:
-    """What `_EXAMPLES` gives for all questions, for some after others, as sorting all at once takes more memory."""
+    """Yield the rows of `_EXAMPLES` in blocks, since sorting all questions at once takes more memory."""
     places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM chosen")
-    for first in range(0, places, QUESTIONS):
-        yield from engine.batches(connection, _EXAMPLES, {"first": first, "end": first + QUESTIONS})
+    for first in range(0, places, BLOCK):
+        yield from engine.batches(connection, _EXAMPLES, {"first": first, "end": first + BLOCK})
 
 
-def _choose(connection: engine.Connection, examples: Examples, *, added: bool) -> None:
-    """Make the tables `asked`, the questions, and `chosen`, which of their positives make examples: the first, one
-    drawn by a hash of seed and question id, or each.
+def _hash(*parts: str | int) -> int:
+    return int.from_bytes(hashlib.sha256("\0".join(map(str, parts)).encode()).digest())
 
-    Of the training questions that have a positive, all but the first `questions` in the order of a hash are left out,
-    so that fewer are among more.
+
+def _choose_positives(connection: engine.Connection, examples: Examples, *, promoted: bool) -> None:
+    """Make the tables `asked`, the questions, and `chosen`, their positives that make examples: the first, one drawn by
+    a hash of seed and question id, or each.
+
+    With the setting `questions` only so many training questions with a positive stay, the first by a hash: a smaller
+    number is part of a larger one.
     """
 
-    def drawn(ids: pa.Array, counts: pa.Array) -> pa.Array:
-        """A number below each count."""
-        digests = (hashlib.sha256(f"{examples.seed}\0{one}".encode()).digest() for one in ids.to_pylist())
-        rows = zip(digests, counts.to_pylist(), strict=True)
-        return pa.array([int.from_bytes(digest) % count for digest, count in rows], pa.int64())
+    def draw(ids: pa.Array, counts: pa.Array) -> pa.Array:
+        rows = zip(ids.to_pylist(), counts.to_pylist(), strict=True)
+        return pa.array([_hash(examples.seed, question_id) % count for question_id, count in rows], pa.int64())
 
-    connection.create_function("drawn", drawn, ["VARCHAR", "BIGINT"], "BIGINT", type="arrow")
+    connection.create_function("draw", draw, ["VARCHAR", "BIGINT"], "BIGINT", type="arrow")
     connection.execute(_ASKED)
-    connection.execute(_GIVEN.format(_FOUND + _ADDED * added))
+    connection.execute(_ALL_POSITIVES.format(_POSITIVES + _PROMOTED if promoted else _POSITIVES))
     if examples.questions is not None:
         connection.execute(_LEFT_OUT, {"questions": examples.questions, "seed": examples.seed})
         connection.execute("DELETE FROM asked WHERE place IN (FROM left_out)")
-    taken = {"first": "n = 1", "each": "true", "random": "n = one"}
-    connection.execute(_CHOSEN.format(taken[examples.positive]))
+    conditions = {"first": "n = 1", "each": "true", "random": "n = drawn"}
+    connection.execute(_CHOSEN.format(conditions[examples.positive]))
 
 
-def _pick(connection: engine.Connection, examples: ArmExamples) -> None:
-    """Make the table `picked`: the form that is wanted of each chosen pair, and the one that it gets; null where it has
+def _pick_forms(connection: engine.Connection, examples: ArmExamples) -> None:
+    """Make the table `picked`: for each chosen pair the form that was drawn, and the form that it gets, null if it has
     no distractor of the strategy."""
-    shares = examples.shares
-    forms, ends = list(shares), list(accumulate(shares.values()))[:-1]
+    forms, ends = list(examples.shares), list(accumulate(examples.shares.values()))[:-1]
 
-    def wanted(ids: pa.Array) -> pa.Array:
-        digests = (hashlib.sha256(f"{examples.seed}\0{one}\0form".encode()).digest() for one in ids.to_pylist())
-        return pa.array([forms[bisect_right(ends, int.from_bytes(one) / 2**256)] for one in digests], pa.string())
+    def draw_form(ids: pa.Array) -> pa.Array:
+        shares = (_hash(examples.seed, question_id, "form") / 2**256 for question_id in ids.to_pylist())
+        return pa.array([forms[bisect_right(ends, share)] for share in shares], pa.string())
 
-    connection.create_function("wanted", wanted, ["VARCHAR"], "VARCHAR", type="arrow")
-    turns = {first: dict.fromkeys([*forms[i:], *forms[:i], "cut"]) for i, first in enumerate(forms)}
-    rows = [(first, form, turn) for first, in_turn in turns.items() for turn, form in enumerate(in_turn)]
-    connection.register("turns", pa.table(dict(zip(("wanted", "form", "turn"), zip(*rows, strict=True), strict=True))))
-    given = {"strategy": examples.strategy, "placebos": examples.placebos}
-    connection.execute(_PICKED, given)
+    connection.create_function("draw_form", draw_form, ["VARCHAR"], "VARCHAR", type="arrow")
+    fallbacks = []
+    for i, drawn_form in enumerate(forms):
+        for turn, form in enumerate(dict.fromkeys([*forms[i:], *forms[:i], "cut"])):
+            fallbacks.append({"drawn": drawn_form, "form": form, "turn": turn})
+    connection.register("fallbacks", pa.Table.from_pylist(fallbacks))
+    connection.execute(_PICKED, {"strategy": examples.strategy, "placebos": examples.placebos})
 
 
 _ASKED = f"""
 CREATE TABLE asked AS SELECT {engine.POSITION} AS place, question_id, role FROM folds WHERE role IN {ROLES}
 """
-_FOUND = f"""
+_POSITIVES = f"""
 SELECT place, passage_id, false AS late, p.{engine.POSITION} AS pos FROM asked JOIN positives p USING (question_id)
 """
-_ADDED = f"""
+_PROMOTED = f"""
 UNION ALL SELECT place, passage_id, true, a.{engine.POSITION}
-FROM asked JOIN added a USING (question_id) WHERE role = 'train' AND question_id IN (SELECT question_id FROM positives)
+FROM asked JOIN promoted a USING (question_id)
+WHERE role = 'train' AND question_id IN (SELECT question_id FROM positives)
 """
-_GIVEN = """
-CREATE TABLE given AS
+_ALL_POSITIVES = """
+CREATE TABLE all_positives AS
 SELECT place, passage_id, row_number() OVER (PARTITION BY place ORDER BY late, pos) AS n FROM ({})
 """
 _LEFT_OUT = """
-CREATE TABLE left_out AS SELECT place FROM asked WHERE role = 'train' AND place IN (SELECT place FROM given)
+CREATE TABLE left_out AS SELECT place FROM asked WHERE role = 'train' AND place IN (SELECT place FROM all_positives)
 ORDER BY sha256($seed || chr(0) || question_id || chr(0) || 'kept') OFFSET $questions
 """
 _CHOSEN = """
 CREATE TABLE chosen AS SELECT place, n, question_id, role, passage_id
-FROM given JOIN (
-    SELECT asked.*, 1 + drawn(question_id, total) AS one
-    FROM asked JOIN (SELECT place, count(*) AS total FROM given GROUP BY place) USING (place)
+FROM all_positives JOIN (
+    SELECT asked.*, 1 + draw(question_id, total) AS drawn
+    FROM asked JOIN (SELECT place, count(*) AS total FROM all_positives GROUP BY place) USING (place)
 ) USING (place) WHERE {}
 """
 _PICKED = """
 CREATE TABLE picked AS
-SELECT question_id, passage_id, wanted, arg_min(form, turn) FILTER (strategy = $strategy) AS form
-FROM (SELECT question_id, passage_id, wanted(question_id) AS wanted FROM chosen)
-JOIN distractors USING (question_id, passage_id) JOIN turns USING (wanted, form)
+SELECT question_id, passage_id, drawn, arg_min(form, turn) FILTER (strategy = $strategy) AS form
+FROM (SELECT question_id, passage_id, draw_form(question_id) AS drawn FROM chosen)
+JOIN distractors USING (question_id, passage_id) JOIN fallbacks USING (drawn, form)
 WHERE strategy IN ($strategy, $placebos) GROUP BY ALL
 """
 _USED = f"""
@@ -207,23 +210,22 @@ SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS neg
 UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, NULL, pos FROM c JOIN mined m USING (place)
     WHERE m.place >= $first AND m.place < $end
 UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, NULL, level FROM c JOIN used USING (question_id, passage_id)
-UNION ALL SELECT place, c.n, NULL, NULL, NULL, NULL, NULL, g.passage_id, g.n FROM c JOIN given g USING (place)
+UNION ALL SELECT place, c.n, NULL, NULL, NULL, NULL, NULL, g.passage_id, g.n FROM c JOIN all_positives g USING (place)
     WHERE g.place >= $first AND g.place < $end AND g.passage_id <> c.passage_id
 ORDER BY place, n, pos
 """
 
 
-def _report(connection: engine.Connection, made: Path, examples: ArmExamples) -> dict[str, dict[str, Any]]:
-    engine.view(connection, "made", made, Example)
+def _report(connection: engine.Connection, table: Path, examples: ArmExamples) -> dict[str, dict[str, Any]]:
+    engine.view(connection, "examples", table, Example)
     report = {}
     for role in ROLES:
         report[role] = engine.first(connection, _COUNTS, {"role": role})
         if examples.strategy == "none":
             del report[role]["without_distractor"]
         elif list(examples.shares) != ["cut"]:
-            report[role] |= {
-                name: dict(connection.execute(query, {"role": role}).fetchall()) for name, query in _OF_FORMS.items()
-            }
+            for name, query in _FORM_COUNTS.items():
+                report[role][name] = dict(connection.execute(query, {"role": role}).fetchall())
         if examples.placebos:
             report[role]["without_placebo"] = engine.value(connection, _WITHOUT_PLACEBO, {"role": role})
     if examples.questions is not None:
@@ -235,15 +237,15 @@ _COUNTS = """
 SELECT count(*) AS examples, count(*) FILTER (len(negatives) = 0) AS without_negatives,
     count(*) FILTER (len(distractors) = 0) AS without_distractor,
     (SELECT count(*) FROM asked ANTI JOIN chosen USING (place) WHERE role = $role) AS without_positive
-FROM made WHERE role = $role
+FROM examples WHERE role = $role
 """
 _FORMS = """
 SELECT {0}, count(*) FROM chosen JOIN picked USING (question_id, passage_id)
 WHERE role = $role AND {1} GROUP BY ALL ORDER BY ALL
 """
-_OF_FORMS = {
+_FORM_COUNTS = {
     "forms": _FORMS.format("form", "form IS NOT NULL"),
-    "fallbacks": _FORMS.format("wanted || ' to ' || form", "form <> wanted"),
+    "fallbacks": _FORMS.format("drawn || ' to ' || form", "form <> drawn"),
 }
 _WITHOUT_PLACEBO = """
 SELECT count(*) FROM chosen ANTI JOIN placebos USING (question_id, passage_id) WHERE role = $role

@@ -1,22 +1,21 @@
-"""Forms of a distractor, the positive without its evidence, and of a placebo, the positive without as much elsewhere.
+"""Forms of a distractor (the positive without its evidence) and of a placebo (the positive without as much elsewhere).
 
-cut      the piece is taken out
-filled   each sentence of it is replaced by one of like length from elsewhere (`fillers`), so that length and order say
-         nothing; only pieces that are whole sentences are
-swapped  the answer, wherever it stands, is replaced by another question's (`swaps`); of evidence alone
-written  another text, made elsewhere and handed in; of evidence alone
+cut      the piece is removed
+filled   each sentence of it is replaced by one of similar length from elsewhere (`fillers`), so that length and order
+         tell nothing; only for pieces that are whole sentences
+swapped  the answer is replaced everywhere by another question's (`swaps`); not for placebos
+written  a text that a language model wrote; not for placebos
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from eadpr.storage.records import Distractor, Evidence, Passage, Span
-from eadpr.supervision import swaps
 from eadpr.supervision.config import PLACEBOS, Distractors, Form
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.spans import segment, stripped, without
-from eadpr.supervision.swaps import Swaps
+from eadpr.supervision.swaps import Swaps, swap_answers
 from eadpr.text.answers import has_answer
 
 KEPT = "kept"
@@ -26,8 +25,8 @@ NOT_SENTENCES, NO_FILLER, NO_SWAP = "not_sentences", "no_filler", "no_swap"
 
 
 class Attempt(NamedTuple):
-    """What became of one row of evidence in one form; `distractor` is None unless the reason is KEPT. `fillers` are the
-    sentences put in."""
+    """The outcome of one row of evidence in one form: a distractor with its `fillers` and the reason KEPT, or None with
+    the reason why."""
 
     reason: str
     distractor: Distractor | None
@@ -35,14 +34,14 @@ class Attempt(NamedTuple):
 
 
 class Swap(NamedTuple):
-    """A passage with another answer in the place of those that it `held`."""
+    """A passage with another answer; `replaced` are the places of its answers before."""
 
     text: str
-    held: list[Span]
+    replaced: list[Span]
 
 
 class Forms:
-    """Makes the forms that the settings name; `fillers` and `swaps` are wanted for `filled` and `swapped` alone."""
+    """Makes the forms that the settings name; `fillers` and `swaps` are needed for `filled` and `swapped` only."""
 
     def __init__(self, settings: Distractors, fillers: Fillers | None, swaps: Swaps | None) -> None:
         self._settings, self._fillers, self._swaps = settings, fillers, swaps
@@ -50,148 +49,153 @@ class Forms:
     def attempts(
         self, pair: Pair, rows: Sequence[Evidence], written: Mapping[str, Attempt]
     ) -> Iterator[tuple[Evidence, Form, Attempt]]:
-        """Of each row in each form, in the order of both; `written` are those of this form by strategy."""
-        swap, filled = self._swap(pair), self._filled(pair, rows)
+        """Yield each row in each form, in the order of both; `written` are the attempts of that form by strategy."""
+        swap = self._swap_answers(pair)
+        filled = self._fill(pair, rows) if self._fillers else {}
         for row in rows:
             for form in self._settings.forms:
                 if form == "cut":
                     yield row, form, cut(pair, row, may_hold_answer=self._may_hold_answer(row))
                 elif form == "filled":
                     yield row, form, filled[row.strategy]
-                elif form == "written":
-                    yield from ((row, form, attempt) for attempt in [written.get(row.strategy)] if attempt)
-                elif row.strategy not in PLACEBOS:
-                    yield row, form, swapped(pair, row, swap)
+                elif form == "written" and row.strategy in written:
+                    yield row, form, written[row.strategy]
+                elif form == "swapped" and row.strategy not in PLACEBOS:
+                    yield row, form, apply_swap(pair, row, swap)
 
-    def _swap(self, pair: Pair) -> Swap | None:
-        other = self._swaps.draw_answer(pair, 0) if self._swaps else None
-        held = [] if other is None else pair.answer_spans
-        return Swap(swaps.swap_answers(pair, other), held) if held else None
+    def _swap_answers(self, pair: Pair) -> Swap | None:
+        answer = self._swaps.draw_answer(pair, 0) if self._swaps else None
+        if answer is None or not pair.answer_spans:
+            return None
+        return Swap(swap_answers(pair, answer), pair.answer_spans)
 
-    def _filled(self, pair: Pair, rows: Sequence[Evidence]) -> dict[str, Attempt]:
-        """By strategy. Evidence may share fillers; a placebo has others than evidence and the placebos before it."""
-        if self._fillers is None:
-            return {}
-        made: dict[str, Attempt] = {}
-        taken: set[str] = set()
+    def _fill(self, pair: Pair, rows: Sequence[Evidence]) -> dict[str, Attempt]:
+        """Return an attempt for each strategy. Evidence may share fillers; placebos get fillers of their own."""
+        attempts: dict[str, Attempt] = {}
+        used: set[str] = set()
         evidence = [row for row in rows if row.strategy not in PLACEBOS]
         placebos = [row for strategy in PLACEBOS for row in rows if row.strategy == strategy]
         for row in [*evidence, *placebos]:
-            avoid, may = taken if row.strategy in PLACEBOS else (), self._may_hold_answer(row)
-            made[row.strategy] = filled(pair, row, self._fillers, avoid=avoid, may_hold_answer=may)
-            taken.update(made[row.strategy].fillers)
-        return made
+            avoid = used if row.strategy in PLACEBOS else ()
+            may_hold_answer = self._may_hold_answer(row)
+            attempt = fill(pair, row, self._fillers, avoid=avoid, may_hold_answer=may_hold_answer)
+            attempts[row.strategy] = attempt
+            used.update(attempt.fillers)
+        return attempts
 
     def _may_hold_answer(self, row: Evidence) -> bool:
         return self._settings.may_hold_answer.get(row.strategy, True)
 
 
 def cut(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Attempt:
-    """The passage without the chosen spans, or why there is none.
+    """Return the passage without the chosen spans, or one of these reasons:
 
-    no_answer: the question has no answer to look for in the passage; no_evidence, no_placebo: the strategy found
-    nothing; unreadable_reply: a language model was asked for it, and no reply could be read; nothing_left: no letter or
-    digit is left, as where the passage is one span; unchanged: only white space was removed; holds_answer: an answer
-    still stands in the text, and the strategy does not allow that; answer_lost: a placebo, and none stands there any
-    more (a pattern may ask for what surrounds it). What cannot be cut for another reason than the last two has no other
-    form.
+    no_answer         the question has no answer to look for in the passage
+    no_evidence, no_placebo  the strategy chose nothing
+    unreadable_reply  a language model was asked for the evidence, and no reply could be read
+    nothing_left      no letter or digit remains, as of a passage of one span
+    unchanged         only white space was removed
+    holds_answer      an answer is still in the text, and the strategy does not allow that
+    answer_lost       no answer is left after cutting a placebo (a pattern may match the words around an answer)
+
+    A row with any but the last two reasons has no other form either.
     """
-    return _checked(pair, _cut(pair, evidence), may_hold_answer)
+    return _check_answers(pair, _cut(pair, evidence), may_hold_answer)
 
 
-def filled(
+def fill(
     pair: Pair, evidence: Evidence, fillers: Fillers, *, avoid: Collection[str] = (), may_hold_answer: bool
 ) -> Attempt:
-    """The passage with a filler in the place of each chosen span; fillers differ, and none is among `avoid`.
+    """Return the passage with a filler for each chosen span; fillers differ, and none is among `avoid`.
 
-    not_sentences: one of the spans is no sentence of the passage; no_filler: there is none for one of them.
+    Further reasons: not_sentences, a span is no sentence of the passage; no_filler, there is none for a span.
     """
     attempt = _cut(pair, evidence)
     if attempt.distractor is None:
         return attempt
-    text, pieces = pair.passage.text, whole_sentences(pair.passage, attempt.distractor.removed)
+    pieces = as_sentences(pair.passage, attempt.distractor.removed)
     if pieces is None:
         return Attempt(NOT_SENTENCES, None)
-    put = put_in(pair, pieces, fillers, avoid=avoid)
-    if put is None:
+    chosen = choose_fillers(pair, pieces, fillers, avoid=avoid)
+    if chosen is None:
         return Attempt(NO_FILLER, None)
-    made = attempt.distractor._replace(form="filled", text=replaced(text, pieces, put))
-    return _checked(pair, Attempt(KEPT, made, put), may_hold_answer)
+    text = replace_spans(pair.passage.text, pieces, chosen)
+    attempt = Attempt(KEPT, attempt.distractor._replace(form="filled", text=text), chosen)
+    return _check_answers(pair, attempt, may_hold_answer)
 
 
-def put_in(
+def choose_fillers(
     pair: Pair, pieces: Sequence[Span], fillers: Fillers, *, first: int = 0, avoid: Collection[str] = ()
 ) -> list[str] | None:
-    """A filler for each of these sentences of the passage, another for each, drawn by the numbers from `first` on; None
-    where one has none."""
-    put: list[str] = []
+    """Return a different filler for each of these sentences, drawn by the numbers from `first` on, or None if one has
+    none."""
+    chosen: list[str] = []
     for number, (start, end) in enumerate(pieces, start=first):
-        found = fillers.sentence(pair, pair.passage.text[start:end], number, {*avoid, *put})
-        if found is None:
+        filler = fillers.sentence(pair, pair.passage.text[start:end], number, {*avoid, *chosen})
+        if filler is None:
             return None
-        put.append(found)
-    return put
+        chosen.append(filler)
+    return chosen
 
 
-def swapped(pair: Pair, evidence: Evidence, swap: Swap | None) -> Attempt:
-    """The passage with another answer, whatever the evidence is; none of its own may be left.
+def apply_swap(pair: Pair, evidence: Evidence, swap: Swap | None) -> Attempt:
+    """Return the passage with another answer, whatever the evidence is; none of the question's may be left.
 
-    no_swap: there is no other answer, or none of its own in the passage.
+    Further reason: no_swap, there is no other answer, or no answer in the passage.
     """
     attempt = _cut(pair, evidence)
     if attempt.distractor is None:
         return attempt
     if swap is None:
         return Attempt(NO_SWAP, None)
-    made = attempt.distractor._replace(form="swapped", text=swap.text, removed=swap.held)
-    return _checked(pair, Attempt(KEPT, made), may_hold_answer=False)
+    distractor = attempt.distractor._replace(form="swapped", text=swap.text, removed=swap.replaced)
+    return _check_answers(pair, Attempt(KEPT, distractor), may_hold_answer=False)
 
 
-def holds_answer(pair: Pair, text: str) -> bool:
-    return has_answer(pair.question.answers, text, pair.question.answer_kind)
-
-
-def whole_sentences(passage: Passage, spans: Sequence[Span]) -> list[Span] | None:
-    """The spans sorted, without white space at their ends; None where one is no sentence of the passage."""
+def as_sentences(passage: Passage, spans: Sequence[Span]) -> list[Span] | None:
+    """Return the spans sorted, without white space at their ends, or None if one is no sentence of the passage."""
     sentences = {stripped(passage.text, span) for span in segment(passage, "sentence")}
     pieces = sorted(stripped(passage.text, span) for span in spans)
     return pieces if sentences.issuperset(pieces) else None
 
 
-def replaced(text: str, spans: Sequence[Span], put: Sequence[str]) -> str:
-    """The text with each of the spans, which are sorted and disjoint, replaced."""
+def replace_spans(text: str, spans: Sequence[Span], replacements: Sequence[str]) -> str:
+    """Return the text with each of the sorted, disjoint spans replaced."""
     position, parts = 0, []
-    for (start, end), other in zip(spans, put, strict=True):
-        parts += [text[position:start], other]
+    for (start, end), replacement in zip(spans, replacements, strict=True):
+        parts += [text[position:start], replacement]
         position = end
     return "".join([*parts, text[position:]])
 
 
 def _cut(pair: Pair, evidence: Evidence) -> Attempt:
+    text, removed = pair.passage.text, evidence.chosen_spans
     if not evidence.chosen:
-        found_nothing = NO_PLACEBO if evidence.strategy in PLACEBOS else NO_EVIDENCE
-        if evidence.strategy == "pseudo" and evidence.spans:
-            found_nothing = UNREADABLE
-        return Attempt(found_nothing if evidence.target else NO_ANSWER, None)
-    removed = evidence.chosen_spans
-    text = without(pair.passage.text, removed)
-    if not any(character.isalnum() for character in text):
+        if not evidence.target:
+            return Attempt(NO_ANSWER, None)
+        if evidence.strategy in PLACEBOS:
+            return Attempt(NO_PLACEBO, None)
+        return Attempt(UNREADABLE if evidence.strategy == "pseudo" and evidence.spans else NO_EVIDENCE, None)
+    rest = without(text, removed)
+    if not any(character.isalnum() for character in rest):
         return Attempt(NOTHING_LEFT, None)
-    if (
-        not any(pair.passage.text[start:end].strip() for start, end in removed)
-        and text.split() == pair.passage.text.split()
-    ):
+    if rest.split() == text.split() and not any(text[start:end].strip() for start, end in removed):
         return Attempt(UNCHANGED, None)
-    made = Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, "cut", text, removed)
-    return Attempt(KEPT, made)
+    distractor = Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, "cut", rest, removed)
+    return Attempt(KEPT, distractor)
 
 
-def _checked(pair: Pair, attempt: Attempt, may_hold_answer: bool) -> Attempt:
-    made = attempt.distractor
-    if made is None:
+def _check_answers(pair: Pair, attempt: Attempt, may_hold_answer: bool) -> Attempt:
+    distractor = attempt.distractor
+    if distractor is None:
         return attempt
-    if not may_hold_answer and holds_answer(pair, made.text):
+    present = _has_answer(pair, distractor.text)
+    if present and not may_hold_answer:
         return Attempt(HOLDS_ANSWER, None)
-    if made.strategy in PLACEBOS and not holds_answer(pair, made.text) and holds_answer(pair, pair.passage.text):
+    if not present and distractor.strategy in PLACEBOS and _has_answer(pair, pair.passage.text):
         return Attempt(ANSWER_LOST, None)
     return attempt
+
+
+def _has_answer(pair: Pair, text: str) -> bool:
+    return has_answer(pair.question.answers, text, pair.question.answer_kind)
