@@ -3,6 +3,8 @@
 from importlib.util import module_from_spec, spec_from_file_location
 from typing import Literal, get_args
 
+import pytest
+
 from eadpr.explorer import explore, words
 from eadpr.library import texts
 from eadpr.settings.resolve import load
@@ -11,6 +13,8 @@ from tests import explorer_toy
 from tests.evaluated import REPORT, SETS
 from tests.repository import ROOT
 from tests.test_explorer import unpacked
+
+pytestmark = [pytest.mark.explorer, pytest.mark.library]
 
 
 def test_rows_of_a_user_allow_answers_where_the_pipeline_does():

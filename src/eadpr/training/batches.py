@@ -56,9 +56,9 @@ class ColumnBlocks(NamedTuple):
 class Batcher:
     """Makes batches of one set of examples.
 
-    `question_ids`: token ids by example; `hard_negatives`: H of the columns; `balance`: L_HN's. Placebos are masked
-    from no question: a question compares its own placebo with its distractor (L_HN) and with its negatives (L_P), and
-    no loss sets it against the placebo of another question.
+    `question_ids`: token ids by example; `hard_negatives`: H of the columns; `balance`: L_HN's. No placebo has to be
+    masked: a question's placebo is compared with its distractor (L_HN) and its negatives (L_P), and with no other
+    question.
     """
 
     def __init__(
