@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from eadpr.evaluation.evidence import evaluate_evidence, measured, rights
+from eadpr.evaluation.evidence import evaluate_evidence, judge_spans, measure_pair
 from eadpr.runtime import cache, files, jobs, machine
 from eadpr.runtime.model_folders import model_files
 from eadpr.runtime.section import Sets
@@ -411,7 +411,7 @@ SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." an
     (Span(0, 14), [Span(14, 43)], [], False),  # touches it at white space only
 ])  # fmt: skip
 def test_right(span, gold, answers, expected):
-    assert rights(pair(answers, gold=gold), [span]) == [expected]
+    assert judge_spans(pair(answers, gold=gold), [span]) == [expected]
 
 
 def test_evidence_accuracy_by_hand(stage, tmp_path):
@@ -488,6 +488,6 @@ def test_chance_is_that_of_as_many_spans_as_were_chosen():
     spans = [ScoredSpan(0, 12, None), ScoredSpan(13, 21, None), ScoredSpan(22, 41, None)]
     asked = pair(text=text, gold=[Span(16, 20)], sentences=None)
     for chosen, chance, uniform in (([1], 8 / 39, 1 / 3), ([0, 1], 1 - (31 / 39) ** 2, 2 / 3), ([0, 1, 2], None, 1)):
-        found = measured(asked, Evidence("q", "p", "pseudo", "Rome", spans, chosen, None))
+        found = measure_pair(asked, Evidence("q", "p", "pseudo", "Rome", spans, chosen, None))
         assert (found.right, found.chance_uniform) == (True, pytest.approx(uniform))
         assert chance is None or found.chance == pytest.approx(chance)

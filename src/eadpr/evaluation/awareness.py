@@ -2,8 +2,8 @@
 And its controls: above the same passage without a placebo, which says how much a cut alone lowers the score; and does
 the passage without a placebo score above the one without answer or evidence, where both were cut?
 
-Scores come from the stage `probe`. Pairs of which one of the two texts is the positive after truncation carry a variant
-ending in `_cut`; they say nothing about the retriever and are only counted, as those without a placebo are.
+Scores come from the stage `probe`. A pair in which one of the two texts equals the positive after truncation has a
+variant ending in `_cut`; it says nothing about the retriever and is only counted, as are pairs without a placebo.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -87,8 +87,8 @@ SIDE_BY_SIDE = f"""
 class Differences(NamedTuple):
     """s(q, above) - s(q, below) of every pair of one metric, in the order of the scores, and s(q, above).
 
-    `cut` are the questions of the pairs left out since one text is that of the positive, `without` those of the pairs
-    that have no placebo to stand above, where any has one; one for each pair.
+    `cut` are the questions of the pairs left out because one text equals the positive, `without` the questions of the
+    pairs without a placebo, if any has one; one for each pair.
     """
 
     question_ids: pa.ChunkedArray
@@ -99,8 +99,8 @@ class Differences(NamedTuple):
 
 
 def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENESS) -> Iterator[tuple[str, Differences]]:
-    """Each metric with the score differences of these questions' pairs (same question, same passage), one metric after
-    the other, as all together may not fit in memory.
+    """Yield each metric with the score differences of these questions' pairs (same question, same passage), one metric
+    at a time, as all together may not fit in memory.
 
     Raises ValueError where a positive's score is missing or a score is not a finite number.
     """
@@ -115,18 +115,19 @@ def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENES
             )
         for metric in metrics:
             variants = {"above": AWARENESS[metric].above, "below": AWARENESS[metric].below}
-            given = variants | {f"{side}_cut": variant + CUT for side, variant in variants.items()}
-            pairs = connection.execute(SIDE_BY_SIDE, given).to_arrow_reader(tables.ROW_GROUP).read_all()
+            parameters = variants | {f"{side}_cut": variant + CUT for side, variant in variants.items()}
+            pairs = connection.execute(SIDE_BY_SIDE, parameters).to_arrow_reader(tables.ROW_GROUP).read_all()
             yield metric, _differences(pairs, AWARENESS[metric])
 
 
 def of_trainings(
     paths: Sequence[Path], questions: pa.Array, metrics: Collection[str] = AWARENESS
 ) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
-    """Each metric with `above` and `values` of all the files' pairs, one file after the other."""
-    for found in zip(*(of_file(path, questions, metrics) for path in paths), strict=True):
-        metric = found[0][0]
-        yield metric, *(np.concatenate([getattr(of, key) for _, of in found]) for key in ("above", "values"))
+    """Yield each metric with `above` and `values` of all the files' pairs, one file after the other."""
+    for by_file in zip(*(of_file(path, questions, metrics) for path in paths), strict=True):
+        above = np.concatenate([differences.above for _, differences in by_file])
+        values = np.concatenate([differences.values for _, differences in by_file])
+        yield by_file[0][0], above, values
 
 
 def _differences(pairs: pa.Table, compared: Compared) -> Differences:
@@ -145,5 +146,5 @@ def _differences(pairs: pa.Table, compared: Compared) -> Differences:
 
 
 def aware(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 where the first text scores higher, else 0: a tie counts against the retriever (EADPR, equation 9)."""
+    """Return 1 where the first text scores higher, else 0: a tie counts against the retriever (EADPR, equation 9)."""
     return (values > 0).astype(np.float64)

@@ -13,7 +13,7 @@ Cutoff = Annotated[int, Field(ge=1)]
 
 
 def count_name(metric: str) -> str | None:
-    """The name under which the number of a metric's values stands beside it; None where every question has one."""
+    """Return the name of the count of a metric's values; None if every question has one."""
     if metric in AWARENESS:
         return f"n_{metric}"
     if re.fullmatch(r"(ndcg|map|recall|id_top|id_mrr)\d+", metric):
@@ -24,7 +24,7 @@ def count_name(metric: str) -> str | None:
 
 class Evaluate(Section):
     """Cut-offs of the metrics, each a part of a metric's name: `top20`, `mrr100`, `ndcg10`, `recall20`, `all10`. By
-    passage id, `id_top20`, `id_mrr100` and `map100` have those of `top_k` and `mrr_at`."""
+    passage id, `id_top20`, `id_mrr100` and `map100` take their cut-offs from `top_k` and `mrr_at`."""
 
     top_k: list[Cutoff] = Field(min_length=1)
     mrr_at: Cutoff
@@ -42,7 +42,7 @@ class Evaluate(Section):
 
     @property
     def metrics(self) -> list[str]:
-        """Every metric that a collection can have, by name."""
+        """Return the name of every metric that a collection can have."""
         cutoffs = {
             "top": self.top_k,
             "mrr": [self.mrr_at],
@@ -53,9 +53,9 @@ class Evaluate(Section):
             "recall": self.recall_at,
             "all": self.all_at,
         }
-        return [*(f"{kind}{k}" for kind, found in cutoffs.items() for k in found), *AWARENESS]
+        return [*(f"{kind}{k}" for kind, ks in cutoffs.items() for k in ks), *AWARENESS]
 
     @property
     def depth(self) -> int:
-        """The deepest rank that any metric looks at."""
+        """Return the deepest rank that any metric looks at."""
         return max(*self.top_k, self.mrr_at, self.ndcg_at, *self.recall_at, *self.all_at)

@@ -1,14 +1,14 @@
 """The stage `evaluate`: every metric of a ranking for every question, as a table of outcomes.
 
-A metric has one name in all tables and reports: `top20`, `mrr100` (all questions, by answer, or by passage id where no
-text can hold the answer, as yes and no), `id_top20`, `id_mrr100`, `ndcg10`,
-`map100`, `recall20` (by passage id, questions with given positives; grades count in `ndcg10` alone), `all10`
-(all supporting passages found, questions with hops), those of `awareness` (one row per pair of probe): `aa`,
-`aa_evidence`, placebo rates, controlled awareness, `aa_sentence` and so on for the strategies of probe.also; and
-`score_difference`, that behind `aa_evidence`.
+A metric has one name in all tables and reports:
+- of all questions, by answer, or by passage id where no text can hold the answer: `top20`, `mrr100`;
+- of questions with given positives, by passage id: `id_top20`, `id_mrr100`, `map100`, `recall20`, graded `ndcg10`;
+- of questions with hops, 1 where all supporting passages are found: `all10`;
+- of `awareness`, one row per pair of probe: `aa`, `aa_evidence`, placebo rates, controlled awareness, `aa_sentence` and
+  so on for the strategies of probe.also; and `score_difference`, behind `aa_evidence`.
 
-What the report counts stands among the metrics: `ranked` (passages, of every question), `no_answers` and `unjudged` (1
-for each such question), `aa_cut`, `controlled_aa_without` and so on (1 for each pair left out).
+Counts of the report stand among the metrics: `ranked` (passages, of every question), `no_answers` and `unjudged` (1 for
+each such question), `aa_cut`, `controlled_aa_without` and so on (1 for each pair left out).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.metrics import Judgements, given_positives, judge, reciprocal_rank, relevant_of
-from eadpr.evaluation.outcomes import MeasuredQuestions, Values, asked, members_of, write
+from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, read_members, write
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -47,18 +47,17 @@ def run(
     pairs: Path | None = None,
     more: More | None = None,
 ) -> dict[str, int]:
-    """Write the table `outcomes`; returns the number of questions per question set.
+    """Write the table `outcomes`; return the number of questions per question set.
 
-    `pairs` are the scores of an arm's probe. `more` measures what else is known of the ranking; a metric of the same
-    name takes the place of that of the ranking.
+    `pairs` are the scores of an arm's probe. `more` returns further metrics, which replace metrics of the same name.
     """
-    questions = asked(records, members_of(records, sets.evaluate))
+    questions = load_questions(records, read_members(records, sets.evaluate))
     values = ranking_values(questions, records, positives, ranking, settings)
     if pairs is not None:
         values |= awareness_values(pairs, questions.ids)
     if more is not None:
-        found = more(questions)
-        values = {metric: of for metric, of in values.items() if metric not in found} | found
+        added = more(questions)
+        values = {metric: column for metric, column in values.items() if metric not in added} | added
     write(outcomes, questions, values)
     return questions.counts
 
@@ -66,40 +65,40 @@ def run(
 def ranking_values(
     questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, settings: Evaluate
 ) -> dict[str, Values]:
-    """Every metric of the ranking and its `COUNTS`."""
-    found: dict[str, list[Values]] = {}
+    """Return every metric of the ranking and its `COUNTS`."""
+    parts: dict[str, list[Values]] = {}
     start = 0
     for block, judged in judged_blocks(questions, records, positives, ranking, settings.depth):
         for metric, (rows, values) in (retrieval_values(judged, settings) | _counts(block, judged)).items():
-            found.setdefault(metric, []).append(Values(start + rows, values))
+            parts.setdefault(metric, []).append(Values(start + rows, values))
         start += len(block)
-    order = (metric for metric in (*settings.metrics, *COUNTS) if metric in found)
-    return {metric: Values(*map(np.concatenate, zip(*found[metric], strict=True))) for metric in order}
+    order = (metric for metric in (*settings.metrics, *COUNTS) if metric in parts)
+    return {metric: Values(*map(np.concatenate, zip(*parts[metric], strict=True))) for metric in order}
 
 
 def judged_blocks(
     questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, depth: int
 ) -> Iterator[tuple[list[Question], Judgements]]:
-    """The questions in blocks, each with what is judged of its ranking."""
-    given = given_positives(positives / "positives.parquet", questions.ids)
+    """Yield the questions in blocks with the judgements of their rankings."""
+    source_positives = given_positives(positives / "positives.parquet", questions.ids)
     store, start, graded = PassageStore(records / "passages.parquet"), 0, grades(records)
     ranked = tables.rows(ranking / "evaluate.parquet", Ranked)
     with progress("evaluate", questions.table.num_rows, "questions") as advance:
-        side_by_side = _side_by_side(questions, questions.records(records), ranked)
-        while asked_ := list(islice(side_by_side, BLOCK)):
-            block = [question for question, _ in asked_]
-            relevant = relevant_of(given, start, block, graded)
+        rankings = _join_rankings(questions, questions.records(records), ranked)
+        while with_rankings := list(islice(rankings, BLOCK)):
+            block = [question for question, _ in with_rankings]
+            relevant = relevant_of(source_positives, start, block, graded)
             start += len(block)
-            yield block, judge(asked_, relevant, store, depth=depth, advance=advance)
+            yield block, judge(with_rankings, relevant, store, depth=depth, advance=advance)
 
 
-def _side_by_side(
-    questions: MeasuredQuestions, asked_: Iterable[Question], ranked: Iterable[Ranked]
+def _join_rankings(
+    questions: MeasuredQuestions, stream: Iterable[Question], ranked: Iterable[Ranked]
 ) -> Iterator[tuple[Question, list[Ranked]]]:
-    """Every question with its rows, if any; both have the questions in one order."""
+    """Yield every question with its rows, if any; both have the questions in one order."""
     groups = groupby(ranked, key=attrgetter("question_id"))
     question_id, group = next(groups, (None, ()))
-    for question in asked_:
+    for question in stream:
         if question.id == question_id:
             yield question, list(group)
             question_id, group = next(groups, (None, ()))
@@ -116,47 +115,44 @@ def _side_by_side(
 
 
 def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values]:
-    """Every retrieval metric; those by id over the questions that have such ids, absent where none has."""
-    everyone = np.arange(len(judged.relevant_Q))
-    found = {f"top{k}": Values(everyone, metrics.top_k_accuracy(judged.answer_QK, k)) for k in settings.top_k}
-    at = settings.mrr_at
-    found[f"mrr{at}"] = Values(everyone, reciprocal_rank(judged.answer_QK, at))
-    if len(given := np.flatnonzero(judged.relevant_Q)):
-        hits, counts = judged.relevant_QK[given], judged.relevant_Q[given]
-        at = settings.ndcg_at
-        gains = judged.gain_QK[given], judged.best_QK[given]
-        found[f"ndcg{at}"] = Values(given, metrics.ndcg(*gains, at))
-        found |= {f"id_top{k}": Values(given, metrics.top_k_accuracy(hits, k)) for k in settings.top_k}
-        at = settings.mrr_at
-        found[f"id_mrr{at}"] = Values(given, reciprocal_rank(hits, at))
-        found[f"map{at}"] = Values(given, metrics.average_precision(hits, counts, at))
-        found |= {f"recall{k}": Values(given, metrics.recall(hits, counts, k)) for k in settings.recall_at}
-    if len(hops := np.flatnonzero(judged.supporting_Q)):
-        hits, counts = judged.supporting_QK[hops], judged.supporting_Q[hops]
-        found |= {f"all{k}": Values(hops, metrics.all_found(hits, counts, k)) for k in settings.all_at}
-    return found
+    """Return every retrieval metric; those by id over the questions that have such ids, absent where none has."""
+    everyone, mrr_at, ndcg_at = np.arange(len(judged.relevant_Q)), settings.mrr_at, settings.ndcg_at
+    values = {f"top{k}": Values(everyone, metrics.top_k_accuracy(judged.answer_QK, k)) for k in settings.top_k}
+    values[f"mrr{mrr_at}"] = Values(everyone, reciprocal_rank(judged.answer_QK, mrr_at))
+    if len(rows := np.flatnonzero(judged.relevant_Q)):
+        hits, counts = judged.relevant_QK[rows], judged.relevant_Q[rows]
+        values[f"ndcg{ndcg_at}"] = Values(rows, metrics.ndcg(judged.gain_QK[rows], judged.best_QK[rows], ndcg_at))
+        values |= {f"id_top{k}": Values(rows, metrics.top_k_accuracy(hits, k)) for k in settings.top_k}
+        values[f"id_mrr{mrr_at}"] = Values(rows, reciprocal_rank(hits, mrr_at))
+        values[f"map{mrr_at}"] = Values(rows, metrics.average_precision(hits, counts, mrr_at))
+        values |= {f"recall{k}": Values(rows, metrics.recall(hits, counts, k)) for k in settings.recall_at}
+    if len(rows := np.flatnonzero(judged.supporting_Q)):
+        hits, counts = judged.supporting_QK[rows], judged.supporting_Q[rows]
+        values |= {f"all{k}": Values(rows, metrics.all_found(hits, counts, k)) for k in settings.all_at}
+    return values
 
 
 def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Values]:
+    values = {"ranked": Values(np.arange(len(questions)), judged.ranked_Q.astype(np.float64))}
     without = np.array([not question.matchable for question in questions])
-    rows = {"no_answers": np.flatnonzero(without), "unjudged": np.flatnonzero(without & (judged.relevant_Q == 0))}
-    ranked = Values(np.arange(len(questions)), judged.ranked_Q.astype(np.float64))
-    return {"ranked": ranked} | {name: Values(of, np.ones(len(of))) for name, of in rows.items() if len(of)}
+    for name, mask in (("no_answers", without), ("unjudged", without & (judged.relevant_Q == 0))):
+        if mask.any():
+            values[name] = Values(np.flatnonzero(mask), np.ones(mask.sum()))
+    return values
 
 
 def awareness_values(pairs: Path, ids: pa.Array) -> dict[str, Values]:
-    """The metrics of `awareness` and the score differences, one value per pair; absent where there are no pairs."""
-    found = {}
+    """Return the metrics of `awareness` and the score differences, one value per pair; none without pairs."""
+    values: dict[str, Values] = {}
 
-    def of(questions: pa.ChunkedArray, values: np.ndarray) -> Values:
-        return Values(pc.index_in(questions, value_set=ids).to_numpy(), values)
+    def add(metric: str, questions: pa.ChunkedArray, numbers: np.ndarray) -> None:
+        if len(numbers):
+            values[metric] = Values(pc.index_in(questions, value_set=ids).to_numpy(), numbers)
 
-    for metric, (questions, values, _, cut, without) in awareness.of_file(pairs, ids):
-        if len(values):
-            found[metric] = of(questions, awareness.aware(values))
-            if metric == "aa_evidence":
-                found["score_difference"] = of(questions, values)
-        for left_out, suffix in ((cut, awareness.CUT), (without, awareness.WITHOUT)):
-            if len(left_out):
-                found[f"{metric}{suffix}"] = of(left_out, np.ones(len(left_out)))
-    return found
+    for metric, pair in awareness.of_file(pairs, ids):
+        add(metric, pair.question_ids, awareness.aware(pair.values))
+        if metric == "aa_evidence":
+            add("score_difference", pair.question_ids, pair.values)
+        add(f"{metric}{awareness.CUT}", pair.cut, np.ones(len(pair.cut)))
+        add(f"{metric}{awareness.WITHOUT}", pair.without, np.ones(len(pair.without)))
+    return values

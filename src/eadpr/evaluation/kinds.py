@@ -1,4 +1,4 @@
-"""Kinds of questions that means are shown for apart, in one table; and where in its passage the evidence stands."""
+"""Kinds of questions, each with means of its own in the report; and the position of the evidence in its passage."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ UNKNOWN = pa.schema([("question_id", pa.string()), ("position", pa.string())]).e
 
 
 class KindOfQuestion(NamedTuple):
-    """How it is called, and its groups in the order shown; without any they are those that the source names."""
+    """A title, and groups in the order shown; without any, the groups that the source names."""
 
     title: str
     groups: Sequence[str] = ()
@@ -30,7 +30,7 @@ KINDS: dict[KindName, KindOfQuestion] = {
     "relation": KindOfQuestion("relation"),
     "position": KindOfQuestion("position of the evidence", POSITIONS),
 }
-# The third of the passage that the middle of the first span of its evidence lies in.
+# The position is the third of the passage that the middle of the first span of evidence lies in.
 FIRST_EVIDENCE = f"""
     SELECT question_id, {[*POSITIONS]}[1 + 3 * (first.start + first."end") // (2 * length(passages.text))] AS position
     FROM (SELECT *, list_min([spans[place + 1] FOR place IN chosen]) AS first FROM evidence) evidence
@@ -45,7 +45,7 @@ FIRST_EVIDENCE = f"""
 
 
 def positions(records: Path, positives: Path, evidence: Path, strategy: str, question_sets: Sequence[str]) -> pa.Table:
-    """The `position` of a strategy's evidence in the first positive of each question where it is known."""
+    """Return the `position` of a strategy's evidence in the first positive of each question where it is known."""
     with engine.connect() as connection:
         engine.view(connection, "evidence", evidence, Evidence)
         engine.view(connection, "positives", positives, Positive)

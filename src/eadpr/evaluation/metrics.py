@@ -1,9 +1,9 @@
-"""Which ranked passages are hits, and what a ranking of hits is worth.
+"""Hits among ranked passages, and metrics of a ranking of hits.
 
-A hit is one by answer string as in DPR, or by passage id where the source says what is relevant. Metrics take arrays of
-hits, Q questions x K ranks, rank 1 first, False where a ranking is shorter than K. Each gives one value per question,
-so that all means, breakdowns and paired tests come from the same numbers. A question without a ranking is a row of
-False, hence wrong.
+A hit is judged by answer string as in DPR, or by passage id where the source names relevant passages. Metrics take
+arrays of hits, Q questions x K ranks, rank 1 first, False where a ranking is shorter than K. Each gives one value per
+question, so that all means, breakdowns and paired tests come from the same numbers. A question without a ranking is a
+row of False, hence wrong.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 
 
 class Judge:
-    """Judges passages by answer string, as DPR does: BM25 then gains nothing from positives that it found itself.
+    """Judge passages by answer string, as DPR does: BM25 then gains nothing from positives that it found itself.
 
-    `relevant` holds the ids known to be relevant to each question, with their grades."""
+    `relevant` holds the relevant passage ids of each question, with their grades."""
 
     def __init__(self, store: PassageStore, relevant: Mapping[str, Mapping[str, float]]) -> None:
         self._store = store
@@ -36,7 +36,8 @@ class Judge:
         self._matcher = AnswerMatcher()
 
     def __call__(self, question: Question, passage_ids: Sequence[str]) -> NDArray[np.bool_]:
-        """(P,): whether each passage holds an answer; where no text can hold the answer, whether it is relevant."""
+        """Return (P,): whether each passage holds an answer or, if no text can hold the answer, whether it is
+        relevant."""
         if not question.matchable:
             return np.array([passage_id in self._relevant[question.id] for passage_id in passage_ids], dtype=np.bool_)
         texts = self._store.texts(self._store.rows(passage_ids))
@@ -44,12 +45,12 @@ class Judge:
 
 
 class Judgements(NamedTuple):
-    """Q questions x K ranks; rows in the order of the questions, counts of relevant passages beside them.
+    """Q questions x K ranks, with rows in the order of the questions, and counts of relevant passages.
 
     `answer` is a hit by answer (by id where a question has none that a text can hold), `relevant` by the id of a given
     positive or supporting passage, `supporting` by the id of a supporting passage (`hops`). `gain` is the grade of a
-    relevant passage, 1 where the source gives none, and `best` that of the best ranking possible. `ranked` counts a
-    question's ranks.
+    relevant passage, 1 where the source gives none, and `best` holds the grades of the best ranking possible. `ranked`
+    counts a question's ranks.
     """
 
     answer_QK: NDArray[np.bool_]
@@ -70,7 +71,6 @@ class GivenPositives(NamedTuple):
 
 
 def given_positives(positives: Path, ids: pa.Array) -> GivenPositives:
-    """Of the questions `ids`."""
     table = tables.read(positives, Positive, ["question_id", "passage_id", "source"])
     table = table.filter(pc.equal(table["source"], GIVEN)).combine_chunks()
     rows = pc.fill_null(pc.index_in(table["question_id"], value_set=ids), -1).to_numpy()
@@ -79,20 +79,20 @@ def given_positives(positives: Path, ids: pa.Array) -> GivenPositives:
 
 
 def relevant_of(
-    given: GivenPositives, start: int, questions: Sequence[Question], graded: Mapping[str, Mapping[str, float]]
+    positives: GivenPositives, start: int, questions: Sequence[Question], graded: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
-    """Ids known to be relevant per question with their grades, its given positives and its `hops`; the first question
-    is row `start`."""
-    found = [dict.fromkeys(question.hops or (), 1.0) for question in questions]
-    first, last = np.searchsorted(given.rows, [start, start + len(questions)]).tolist()
-    own = zip(given.rows[first:last].tolist(), given.passage_ids[first:last].to_pylist(), strict=True)
-    for row, passage_id in own:
-        found[row - start][passage_id] = 1.0
-    return {one.id: ids | graded.get(one.id, {}) for one, ids in zip(questions, found, strict=True)}
+    """Return per question the relevant passage ids with their grades: its given positives and its `hops`; the first
+    question is row `start`."""
+    relevant = [dict.fromkeys(question.hops or (), 1.0) for question in questions]
+    first, last = np.searchsorted(positives.rows, [start, start + len(questions)]).tolist()
+    rows, ids = positives.rows[first:last].tolist(), positives.passage_ids[first:last].to_pylist()
+    for row, passage_id in zip(rows, ids, strict=True):
+        relevant[row - start][passage_id] = 1.0
+    return {question.id: ids | graded.get(question.id, {}) for question, ids in zip(questions, relevant, strict=True)}
 
 
 def judge(
-    asked: Sequence[tuple[Question, Sequence[Ranked]]],
+    rankings: Sequence[tuple[Question, Sequence[Ranked]]],
     relevant: Mapping[str, Mapping[str, float]],
     store: PassageStore,
     *,
@@ -101,14 +101,14 @@ def judge(
 ) -> Judgements:
     """Judge the first `depth` ranks of every question; one without a ranking has no hits.
 
-    `advance` is told 1 for every ranked question. Raises ValueError for a rank below 1, two passages at one rank, or
-    one passage at two.
+    `advance` is called with 1 for every ranked question. Raises ValueError for a rank below 1, two passages at one
+    rank, or one passage at two.
     """
     hits = Judge(store, relevant)
-    answer, by_id, supporting = (np.zeros((len(asked), depth), dtype=np.bool_) for _ in range(3))
-    gain, best = (np.zeros((len(asked), depth)) for _ in range(2))
-    ranked = np.zeros(len(asked), dtype=np.int64)
-    for i, (question, ranking) in enumerate(asked):
+    answer, by_id, supporting = (np.zeros((len(rankings), depth), dtype=np.bool_) for _ in range(3))
+    gain, best = (np.zeros((len(rankings), depth)) for _ in range(2))
+    ranked = np.zeros(len(rankings), dtype=np.int64)
+    for i, (question, ranking) in enumerate(rankings):
         ideal = sorted(relevant[question.id].values(), reverse=True)[:depth]
         best[i, : len(ideal)] = ideal
         if not ranking:
@@ -122,7 +122,7 @@ def judge(
         answer[i, columns] = hits(question, ids)
         ranked[i] = len(rows)
         advance(1)
-    questions = [question for question, _ in asked]
+    questions = [question for question, _ in rankings]
     return Judgements(
         answer_QK=answer,
         relevant_QK=by_id,
@@ -149,8 +149,8 @@ def top_k_accuracy(hits_QK: Hits, k: int) -> Floats:
 
 
 def ndcg(gain_QK: Floats, best_QK: Floats, depth: int) -> Floats:
-    """(Q,): discounted gain, sum of grade / log2(rank + 1) over relevant passages, divided by that of the best ranking
-    possible (Järvelin and Kekäläinen, 2002; trec_eval's ndcg_cut). A relevant passage without a grade counts 1.
+    """(Q,): discounted gain, sum of grade / log2(rank + 1) over relevant passages, divided by the same of the best
+    ranking possible (Järvelin and Kekäläinen, 2002; trec_eval's ndcg_cut). A relevant passage without a grade counts 1.
 
     `best_QK` holds the grades of a question's relevant passages, found or not, the highest first; at least one.
     """
@@ -189,7 +189,7 @@ def _check_counts(hits_QK: Hits, relevant_Q: NDArray[np.integer]) -> None:
 
 
 def reciprocal_rank(hits_QK: NDArray[np.bool_], depth: int) -> NDArray[np.float64]:
-    """(Q,): 1 / rank of the first hit among the first `depth` passages, 0 if there is none."""
+    """(Q,): 1 / rank of the first hit among the first `depth` passages, else 0."""
     cut = hits_QK[:, :depth]
     if cut.shape[1] == 0:
         return np.zeros(len(cut))

@@ -17,8 +17,8 @@ from eadpr.storage.records import Outcome, Question
 from eadpr.text.question_types import question_type
 
 ROWS = 2**18  # written at a time
-MADE = "near_duplicates.json"  # beside outcomes among near-duplicates: what became of these
-GROUPS = ("type", "hop_type", "relation")  # columns that say what kind of question it is
+MADE = "near_duplicates.json"  # beside outcomes with near-duplicates: counts of these
+GROUPS = ("type", "hop_type", "relation")  # columns with kinds of questions
 
 
 class Values(NamedTuple):
@@ -31,23 +31,23 @@ class Values(NamedTuple):
 class MeasuredQuestions(NamedTuple):
     """The questions that are measured, in the order of questions.parquet.
 
-    `table` has the columns question_id and `GROUPS`, `members` the rows of each question set. `asked` says of every row
-    of questions.parquet whether it is one of them.
+    `table` has the columns question_id and `GROUPS`, `members` the rows of each question set. `mask` marks the rows of
+    questions.parquet that are measured.
     """
 
     table: pa.Table
     members: dict[str, NDArray[np.int64]]
-    asked: pa.Array
+    mask: pa.Array
 
     @property
     def ids(self) -> pa.Array:
         return self.table["question_id"].chunk(0)
 
     def records(self, folder: Path) -> Iterator[Question]:
-        """Stream them whole from the folder of questions.parquet."""
+        """Stream the whole records from the folder of questions.parquet."""
         start = 0
         for batch in tables.batches(folder / "questions.parquet", Question):
-            yield from tables.records(batch.filter(self.asked.slice(start, len(batch))), Question)
+            yield from tables.records(batch.filter(self.mask.slice(start, len(batch))), Question)
             start += len(batch)
 
     @property
@@ -55,57 +55,58 @@ class MeasuredQuestions(NamedTuple):
         return {name: len(rows) for name, rows in self.members.items()}
 
 
-def members_of(records: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """Ids of the questions of each named set; raises ValueError where there are none."""
+def read_members(records: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the ids of the questions of each set; raises ValueError for no set or an empty one."""
     if not names:
         raise ValueError("sets.evaluate is empty: there is nothing to evaluate; name a question set in params.yaml")
     members = {name: read_question_ids(records / "question_sets.parquet", [name]) for name in names}
-    for name, found in members.items():
-        if not found:
+    for name, ids in members.items():
+        if not ids:
             raise ValueError(f"question set {name!r} has no questions; mend sets.evaluate in params.yaml")
     return members
 
 
-def asked(records: Path, members: Mapping[str, Sequence[str]]) -> MeasuredQuestions:
-    """The questions of all sets; `members` are their ids by set."""
-    ids = {name: pa.array(found, pa.string()) for name, found in members.items()}
+def load_questions(records: Path, members: Mapping[str, Sequence[str]]) -> MeasuredQuestions:
+    """Load the questions of all sets; `members` are their ids by set."""
+    ids = {name: pa.array(of_set, pa.string()) for name, of_set in members.items()}
     path, start, parts = records / "questions.parquet", 0, []
-    every = tables.read(path, Question, ["id"])["id"].combine_chunks()
-    kept_ = pc.is_in(every, value_set=pa.chunked_array(list(ids.values())).combine_chunks())
+    all_ids = tables.read(path, Question, ["id"])["id"].combine_chunks()
+    mask = pc.is_in(all_ids, value_set=pa.chunked_array(list(ids.values())).combine_chunks())
     for batch in tables.batches(path, Question, ["id", "question", "type", "relation"]):
-        kept = batch.filter(kept_.slice(start, len(batch)))
+        selected = batch.filter(mask.slice(start, len(batch)))
         start += len(batch)
-        types = pa.array(map(question_type, kept["question"].to_pylist()), pa.string())
-        parts.append(pa.table([kept["id"], types, kept["type"], kept["relation"]], names=["question_id", *GROUPS]))
+        types = pa.array(map(question_type, selected["question"].to_pylist()), pa.string())
+        columns = [selected["id"], types, selected["type"], selected["relation"]]
+        parts.append(pa.table(columns, names=["question_id", *GROUPS]))
     table = pa.concat_tables(parts).combine_chunks()
     order = table["question_id"].chunk(0)
-    members_ = {name: np.sort(pc.index_in(of, value_set=order).to_numpy()) for name, of in ids.items()}
-    return MeasuredQuestions(table, members_, kept_)
+    rows = {name: np.sort(pc.index_in(of_set, value_set=order).to_numpy()) for name, of_set in ids.items()}
+    return MeasuredQuestions(table, rows, mask)
 
 
 def write(path: Path, questions: MeasuredQuestions, values: Mapping[str, Values]) -> None:
-    """Every value, by question set, then metric."""
+    """Write all values, by question set, then metric."""
     with tables.writing(path, Outcome) as append:
         for name, members in questions.members.items():
             inside = np.zeros(questions.table.num_rows, dtype=np.bool_)
             inside[members] = True
             for metric, (rows, numbers) in values.items():
-                kept = np.flatnonzero(inside[rows])
-                for start in range(0, len(kept), ROWS):
-                    part = kept[start : start + ROWS]
-                    append(_rows(name, metric, questions.table.take(rows[part]), numbers[part]))
+                selected = np.flatnonzero(inside[rows])
+                for start in range(0, len(selected), ROWS):
+                    part = selected[start : start + ROWS]
+                    append(_make_rows(name, metric, questions.table.take(rows[part]), numbers[part]))
 
 
-def _rows(question_set: str, metric: str, asked_: pa.Table, values: NDArray[np.float64]) -> pa.Table:
-    schema, count = tables.schema(Outcome), asked_.num_rows
-    columns = {name: asked_[name] for name in asked_.column_names}
-    columns |= {name: pa.repeat(value, count) for name, value in (("question_set", question_set), ("metric", metric))}
+def _make_rows(question_set: str, metric: str, questions: pa.Table, values: NDArray[np.float64]) -> pa.Table:
+    schema, count = tables.schema(Outcome), questions.num_rows
+    columns = {name: questions[name] for name in questions.column_names}
+    columns["question_set"], columns["metric"] = pa.repeat(question_set, count), pa.repeat(metric, count)
     columns["value"] = pa.array(values, pa.float32())
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
 class Outcomes:
-    """The tables of an arm's trainings. A metric is read when it is asked for: all together may not fit in memory."""
+    """The tables of an arm's trainings. Metrics are read one by one: all together may not fit in memory."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = list(paths)
@@ -113,12 +114,12 @@ class Outcomes:
             tables.count(path, Outcome)  # raises where it is missing or another table
 
     def of_training(self, training: int, question_set: str, metric: str) -> pd.DataFrame:
-        """By question id, in the order of the file, `sums` of a question's values and their `counts` (pairs, else 1);
-        empty where the training has no such metric."""
-        filters = [("question_set", "=", question_set), ("metric", "=", metric)]  # skips on disk what others have
+        """Return by question id, in the order of the file, `sums` of a question's values and their `counts` (pairs,
+        else 1); an empty frame if the training lacks the metric."""
+        filters = [("question_set", "=", question_set), ("metric", "=", metric)]  # skips all else on disk
         columns = ["question_id", "value"]
-        found = pq.read_table(self.paths[training], columns=columns, filters=filters, memory_map=True).to_pandas()
-        values = found["value"].astype(np.float64).groupby(found["question_id"], sort=False)
+        rows = pq.read_table(self.paths[training], columns=columns, filters=filters, memory_map=True).to_pandas()
+        values = rows["value"].astype(np.float64).groupby(rows["question_id"], sort=False)
         return values.agg(sums="sum", counts="size")
 
     def of_trainings(self, question_set: str, metric: str) -> list[pd.DataFrame]:
@@ -129,11 +130,12 @@ class Outcomes:
         return [path.stem for path in self.paths]
 
 
-def together(found: Sequence[pd.DataFrame]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Sums, shape (N, Q), and counts, shape (Q,), of the questions with as many values in each of N, in the order of
-    the first; only AA, where arms truncate differently, can differ in that."""
+def together(trainings: Sequence[pd.DataFrame]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return sums, shape (N, Q), and counts, shape (Q,), of the questions with as many values in each of N trainings,
+    in the order of the first; only in AA, where arms truncate differently, can the number differ."""
     sums, counts = (
-        pd.concat([of[name] for of in found], axis=1, join="inner").to_numpy() for name in ("sums", "counts")
+        pd.concat([training[name] for training in trainings], axis=1, join="inner").to_numpy()
+        for name in ("sums", "counts")
     )
     same = (counts == counts[:, :1]).all(axis=1)
     return np.ascontiguousarray(sums[same].T), counts[same, 0]

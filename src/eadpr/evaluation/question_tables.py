@@ -1,4 +1,4 @@
-"""Tables for whoever looks at single questions: rankings among near-duplicates, and readers' answers.
+"""Tables for looking at single questions: rankings with near-duplicates, and readers' answers.
 
 The records stand here and not in `eadpr.storage.records`, an edit of which reruns every stage.
 """
@@ -11,8 +11,8 @@ DUPLICATES = "near_duplicates.parquet"  # beside it
 
 
 class RankedAmong(NamedTuple):
-    """A row of a ranking of the corpus and near-duplicates. A near-duplicate has no `passage_id`; `made_for` is the
-    question that it was made for, `number` its number there."""
+    """A row of a ranking of the corpus with near-duplicates. A near-duplicate has no `passage_id`, but the question it
+    was `made_for` and a `number` there."""
 
     made_by = "robustness"
     question_id: str
@@ -24,7 +24,7 @@ class RankedAmong(NamedTuple):
 
 
 class ReadAnswer(NamedTuple):
-    """What a reader answers from the first `top_k` passages, or paths, of a ranking; whether that is an exact match."""
+    """A reader's answer from the first `top_k` passages, or paths, of a ranking, `right` if it is an exact match."""
 
     made_by = "evaluate_reading"
     question_id: str

@@ -23,8 +23,8 @@ class Interval(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """Of a mean over trainings: `questions` says what holds for these trainings and other questions, `both` what holds
-    for other trainings too, and is None of a single one. `each` is that over questions of every training."""
+    """Intervals of a mean over trainings: `questions` holds for these trainings and other questions, `both` for other
+    trainings too (None for a single training). `each` are the intervals over questions of every training."""
 
     questions: Interval
     both: Interval | None
@@ -43,12 +43,12 @@ def paired_bootstrap(
     """Percentile intervals of mean(first) - mean(second) over the same questions, and over trainings that pair.
 
     `first` and `second`, shape (T, Q) or, of a single training, (Q,), hold the same questions in the same order, and
-    training t of one beside training t of the other, or beside its only one. A question with several pairs gives their
-    sums, and their number, the same in every training, in `counts`, shape (Q,) (1 by default): the estimate is sum of
-    differences / sum of counts, and questions, not pairs, are drawn. Each resample draws Q questions with replacement
-    (Efron and Tibshirani 1993, ch. 13), for `both` also T trainings, and the product of how often a value's training
-    and its question were drawn weighs it: the pigeonhole bootstrap (Owen 2007), which is `widened`. The same seed draws
-    the same questions for any T, so that exchanging the arms changes signs only.
+    training t of one pairs with training t of the other, or with its only one. A question with several pairs gives
+    their sums, and their number, the same in every training, in `counts`, shape (Q,) (1 by default): the estimate is
+    sum of differences / sum of counts, and questions, not pairs, are drawn. Each resample draws Q questions with
+    replacement (Efron and Tibshirani 1993, ch. 13), for `both` also T trainings; a value's weight is the product of
+    how often its training and its question were drawn: the pigeonhole bootstrap (Owen 2007), which `widen` widens. The
+    same seed draws the same questions for any T, so that exchanging the arms changes signs only.
     """
     differences, counts = _paired(first, second, counts)
     trainings, n = differences.shape
@@ -60,48 +60,48 @@ def paired_bootstrap(
         return Interval(float(estimate), float(low), float(high), n)
 
     estimates = differences.sum(axis=1) / counts.sum()
-    each = [interval(means[:, t], estimates[t]) for t in range(trainings)]
+    by_training = [interval(means[:, t], estimates[t]) for t in range(trainings)]
     if trainings == 1:
-        return Intervals(each[0], None, each)
+        return Intervals(by_training[0], None, by_training)
     rng = np.random.default_rng([seed, trainings])
-    weights = _times_drawn(rng.integers(trainings, size=(resamples, trainings)), trainings) / trainings
+    weights = _count_draws(rng.integers(trainings, size=(resamples, trainings)), trainings) / trainings
     estimate = estimates.mean()
-    drawn = interval((weights * means).sum(axis=1), estimate)
+    pigeonhole = interval((weights * means).sum(axis=1), estimate)
     questions = interval(means.mean(axis=1), estimate)
-    both = widened(drawn, differences - estimate * counts, confidence)
+    both = widen(pigeonhole, differences - estimate * counts, confidence)
     both = both._replace(low=min(both.low, questions.low), high=max(both.high, questions.high))
-    return Intervals(questions, both, each)
+    return Intervals(questions, both, by_training)
 
 
 def _means_of_resamples(differences: NDArray, counts: NDArray, resamples: int, seed: int) -> NDArray:
-    """Shape (resamples, T): the mean of each training over the same drawn questions."""
+    """Return shape (resamples, T): the mean of each training over the same drawn questions."""
     n = len(counts)
     columns = np.vstack([differences, counts]).T
     rng = np.random.default_rng(seed)
     sums = np.empty((resamples, columns.shape[1]))
     step = max(1, BLOCK // n)
     for start in range(0, resamples, step):
-        drawn = rng.integers(n, size=(min(step, resamples - start), n))
-        sums[start : start + step] = _times_drawn(drawn, n) @ columns
+        questions = rng.integers(n, size=(min(step, resamples - start), n))
+        sums[start : start + step] = _count_draws(questions, n) @ columns
     return sums[:, :-1] / sums[:, -1:]
 
 
-def _times_drawn(drawn: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """Shape (B, n): how often each row of `drawn`, numbers below n, has each; `drawn` is used up."""
-    drawn += n * np.arange(len(drawn))[:, None]
-    return np.bincount(drawn.ravel(), minlength=len(drawn) * n).reshape(-1, n).astype(np.float64)
+def _count_draws(draws: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+    """Return shape (B, n): how often each row of `draws` holds each number below n. Changes `draws`."""
+    draws += n * np.arange(len(draws))[:, None]
+    return np.bincount(draws.ravel(), minlength=len(draws) * n).reshape(-1, n).astype(np.float64)
 
 
-def widened(drawn: Interval, residuals: NDArray, confidence: float) -> Interval:
-    """The interval of a pigeonhole bootstrap with its distances to the estimate made what T trainings can bear out.
+def widen(interval: Interval, residuals: NDArray, confidence: float) -> Interval:
+    """Widen the interval of a pigeonhole bootstrap to the width that T trainings support.
 
-    `residuals`, shape (T, Q), T > 1, are a value less what the estimate gives it. What the bootstrap draws has the
-    variance A (T - 1) / T + B + I (T - 1) / T, where A and B are the variances of the mean that its trainings and its
-    questions show, and I that of what remains of a value without both. So it misses a T-th of A, which is much of few
-    trainings, and I, which A and B hold too, it counts three times (Owen 2007). The mean has A + B - I (the two-way
-    analysis of variance). Of A, Student's t with T - 1 degrees of freedom says how far it may be off; of B - I, what
-    questions add, the normal distribution does. The two parts add up as independent errors do, which is on the safe
-    side; the sum is never less than the variance of the questions alone.
+    `residuals`, shape (T, Q), T > 1, are values minus their expectation by the estimate. The bootstrap has the variance
+    A (T - 1) / T + B + I (T - 1) / T, where A and B are the variances of the mean by its trainings and by its
+    questions, and I is the variance by the interaction that remains. So it misses a T-th of A, which is much for few
+    trainings, and counts I, which A and B contain too, three times (Owen 2007). The mean has A + B - I (two-way
+    analysis of variance). Student's t with T - 1 degrees of freedom gives the error of A, the normal distribution the
+    error of B - I, which questions add. The two parts add up as independent errors do, which is on the safe side; the
+    sum is never less than the variance of the questions alone.
     """
     trainings, n = residuals.shape
     of_trainings, of_questions = residuals.mean(axis=1), residuals.mean(axis=0)
@@ -109,38 +109,40 @@ def widened(drawn: Interval, residuals: NDArray, confidence: float) -> Interval:
     by_trainings = (of_trainings**2).sum() / (trainings * (trainings - 1))
     by_questions = (of_questions**2).sum() / n**2
     by_rest = (rest**2).sum() / (trainings * (trainings - 1) * n**2)
-    of_drawn = (by_trainings + by_rest) * (trainings - 1) / trainings + by_questions
-    if not of_drawn:
-        return drawn._replace(low=drawn.estimate, high=drawn.estimate)
+    of_bootstrap = (by_trainings + by_rest) * (trainings - 1) / trainings + by_questions
+    if not of_bootstrap:
+        return interval._replace(low=interval.estimate, high=interval.estimate)
     beyond = (1 + confidence) / 2
     wider = float(stdtrit(trainings - 1, beyond)) / NormalDist().inv_cdf(beyond)
     variance = max(by_questions, wider**2 * by_trainings + max(0.0, by_questions - by_rest))
-    factor = float(variance / of_drawn) ** 0.5
-    low, high = (drawn.estimate + factor * (bound - drawn.estimate) for bound in (drawn.low, drawn.high))
-    return drawn._replace(low=low, high=high)
+    factor = float(variance / of_bootstrap) ** 0.5
+    low, high = (interval.estimate + factor * (bound - interval.estimate) for bound in (interval.low, interval.high))
+    return interval._replace(low=low, high=high)
 
 
 def paired_randomisation(
     first: ArrayLike, second: ArrayLike, *, counts: ArrayLike | None = None, resamples: int, seed: int
 ) -> float:
-    """Two-sided p-value of no difference between two arms on the same questions (Fisher 1935; Smucker et al. 2007).
+    """Return the two-sided p-value of no difference between two arms on the same questions (Fisher 1935; Smucker et al.
+    2007).
 
-    Where the arms are exchangeable, each question's difference could as well have the other sign; p is the share of
-    random signs whose sum is at least as far from 0 as the one found, which is itself one of them. Arguments as for
+    If the arms are exchangeable, each question's difference could as well have the opposite sign; p is the share of
+    random signs with a sum at least as far from 0 as the observed one, which counts too. Arguments as for
     `paired_bootstrap`.
     """
     differences = _paired(first, second, counts)[0].mean(axis=0)
-    n, found = len(differences), abs(differences.sum())
+    n, observed = len(differences), abs(differences.sum())
     rng = np.random.default_rng(seed)
     step, as_far = max(1, BLOCK // n), 0
     for start in range(0, resamples, step):
         signs = rng.integers(2, size=(min(step, resamples - start), n), dtype=np.int8) * 2.0 - 1
-        as_far += int((abs(signs @ differences) >= found * (1 - ROUNDING)).sum())
+        as_far += int((abs(signs @ differences) >= observed * (1 - ROUNDING)).sum())
     return (as_far + 1) / (resamples + 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in the order given (Holm 1979): below a level, they hold the family-wise error rate to it."""
+    """Return adjusted p-values in the same order (Holm 1979): below a level, they hold the family-wise error rate to
+    it."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, i in enumerate(order):
@@ -150,7 +152,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _paired(first: ArrayLike, second: ArrayLike, counts: ArrayLike | None) -> tuple[NDArray, NDArray]:
-    """Differences, shape (T, Q), and counts, shape (Q,)."""
+    """Return differences, shape (T, Q), and counts, shape (Q,)."""
     first, second = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (first, second))
     several = {len(first), len(second)} - {1}
     if first.ndim > 2 or second.ndim > 2 or first.shape[1] != second.shape[1] or len(several) > 1:

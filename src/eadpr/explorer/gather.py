@@ -30,7 +30,7 @@ Positives = dict[str, dict[str, Any]]  # passage id -> the positive as the page 
 
 
 def read_questions_of(records: Path, sets: Sequence[str]) -> MeasuredQuestions:
-    return outcomes.asked(records, outcomes.members_of(records, sets))
+    return outcomes.load_questions(records, outcomes.read_members(records, sets))
 
 
 def details(
@@ -43,13 +43,13 @@ def details(
 ) -> Iterator[dict[str, Any]]:
     """Yield the details of every question, in order."""
     store = PassageStore(inputs.records / "passages.parquet")
-    given = metrics.given_positives(inputs.positives / "positives.parquet", questions.ids)
+    source_positives = metrics.given_positives(inputs.positives / "positives.parquet", questions.ids)
     positives = _read_positives(inputs, questions, settings.strategy)
     scores = [_read_scores(ranking.pairs, questions) for ranking in shown]
     answers = _read_answers(inputs.outcomes, shown, settings)
     remaining, start = questions.records(inputs.records), 0
     while block := list(islice(remaining, BLOCK)):
-        relevant = metrics.relevant_of(given, start, block, {})
+        relevant = metrics.relevant_of(source_positives, start, block, {})
         judge = metrics.Judge(store, relevant)
         start += len(block)
         for question in block:

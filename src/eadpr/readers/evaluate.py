@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eadpr.corpus.formats.hotpot import passage_id
-from eadpr.evaluation.outcomes import Values, asked, members_of, write
+from eadpr.evaluation.outcomes import Values, load_questions, read_members, write
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.readers.config import Read
 from eadpr.readers.predictions import Prediction, Sentence, read_named_facts
@@ -117,8 +117,8 @@ def evaluate_reading(
     `reading` is the folder of predictions.parquet. Return the number of questions per set, for a reader of paths only
     questions with hops; raises ValueError if there are none.
     """
-    members = members_of(records, sets.evaluate)
-    evaluated = asked(records, members if of_paths else sample_questions(members, settings))
+    members = read_members(records, sets.evaluate)
+    evaluated = load_questions(records, members if of_paths else sample_questions(members, settings))
     questions = list(evaluated.records(records))
     rows = list(read_predictions(reading / "predictions.parquet", {row.id for row in questions}, once=of_paths))
     if of_paths:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.evaluate import COUNTS, ranking_values
-from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, Values, asked, members_of, write
+from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, Values, load_questions, read_members, write
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ranking_among
 from eadpr.robustness.config import AMONG, Robustness
 from eadpr.runtime import files
@@ -112,7 +112,7 @@ def _of_corpus(table: Path) -> Iterator[Ranked]:
 
 
 def joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joined:
-    measured = asked(inputs.records, members_of(inputs.records, settings.sets.evaluate))
+    measured = load_questions(inputs.records, read_members(inputs.records, settings.sets.evaluate))
     questions = list(measured.records(inputs.records))
     added = _added(inputs.near_duplicates / DUPLICATES, settings.robustness.counts[-1])
     positives = _positives(inputs.positives, measured)
