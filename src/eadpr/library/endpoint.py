@@ -17,12 +17,7 @@ BATCH = 32  # texts of a request: no common server takes fewer
 
 
 def endpoint(
-    url: str,
-    model: str,
-    *,
-    key_variable: str | None = None,
-    join: str = JOIN,
-    prompts: tuple[str, str] = ("", ""),
+    url: str, model: str, *, key_variable: str | None = None, join: str = JOIN, prompts: tuple[str, str] = ("", "")
 ) -> Scorer:
     """Return a scorer for `awareness`: dot products of the vectors as the server gives them.
 

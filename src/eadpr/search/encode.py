@@ -33,11 +33,7 @@ NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)  # another dis
 
 @torch.inference_mode()
 def embed(
-    encoder: TextEncoder,
-    ids: Sequence[Sequence[int]],
-    *,
-    token_budget: int | None = None,
-    device: str = "cpu",
+    encoder: TextEncoder, ids: Sequence[Sequence[int]], *, token_budget: int | None = None, device: str = "cpu"
 ) -> np.ndarray:
     """Return the vectors (N, dim) float32 of N token sequences.
 

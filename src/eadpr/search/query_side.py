@@ -148,11 +148,7 @@ def _read_role(inputs: QuerySideInputs, role: str, encoder: TextEncoder, setting
 
 
 def make_task(
-    training: TokenisedQuestions,
-    validation: TokenisedQuestions,
-    ranker: Ranker,
-    settings: QuerySide,
-    hardware: Machine,
+    training: TokenisedQuestions, validation: TokenisedQuestions, ranker: Ranker, settings: QuerySide, hardware: Machine
 ) -> Task:
     """Return the training task. A question without an answer in its ranking teaches nothing; a step of such questions
     alone changes no weight."""

@@ -32,11 +32,7 @@ def choose_spans(settings: EndpointTask, pair: Pair, spans: Sequence[Span]) -> l
     for number, (start, end) in enumerate(spans, start=1):
         numbered += f"\n{number}. {' '.join(text[start:end].split())}"
     prompt = fill_prompt(
-        settings.prompt,
-        question=pair.question.question,
-        answer=pair.target,
-        title=pair.passage.title,
-        spans=numbered,
+        settings.prompt, question=pair.question.question, answer=pair.target, title=pair.passage.title, spans=numbered
     )
     messages = [{"role": "user", "content": prompt}]
     for _ in range(TRIES):
