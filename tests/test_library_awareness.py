@@ -111,33 +111,18 @@ def test_rows_to_train_on():
     assert second == {"question": "When?", "positive": NONE["text"], "distractor": "", "placebo": ""}
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"answers": 3}, r"row 1: answers is 3, expected a list of texts"),
-        ({"text": ""}, "row 1: text is empty"),
-        ({"text": None}, "row 1: text is None, expected text"),
-        ({"answers": ["[", "x"], "answer_kind": "regex"}, "row 1: answers.0. is '.', not a valid regular expression"),
-        ({"answer_kind": "list"}, "row 1: answer_kind is 'list', expected string or regex"),
-    ],
-)
-def test_bad_rows_are_named(change, said):
-    with pytest.raises(ValueError, match=said):
-        list(distractors([ROW, ROW | change]))
-    with pytest.raises(ValueError, match="row 0: field 'question' is missing"):
-        list(distractors([{"text": "x"}]))
-
-
-def test_evidence_of_a_source_is_not_in_rows():
-    with pytest.raises(ValueError, match="evidence gold needs what a source annotated"):
-        list(distractors([ROW], evidence="gold"))
-
-
-def test_pseudo_evidence_needs_an_annotator(tmp_path):
-    with pytest.raises(ValueError, match="pseudo goes with an `annotator`"):
-        list(distractors([ROW], evidence="pseudo"))
-    with pytest.raises(FileNotFoundError, match=r"annotator\.json does not exist"):
-        list(distractors([ROW], evidence="pseudo", annotator=tmp_path))
+@pytest.mark.parametrize(("rows", "arguments", "match"), [
+    ([ROW, ROW | {"answers": 3}], {}, "row 1: answers is 3"),
+    ([ROW, ROW | {"text": None}], {}, "row 1: text is None"),
+    ([ROW, ROW | {"answers": ["["], "answer_kind": "regex"}], {}, r"row 1: answers.0. is '\['"),
+    ([ROW, ROW | {"answer_kind": "list"}], {}, "row 1: answer_kind is 'list'"),
+    ([{"text": "x"}], {}, "row 0: field 'question' is missing"),
+    ([ROW], {"evidence": "gold"}, "evidence gold"),
+    ([ROW], {"evidence": "pseudo"}, "`annotator`"),
+])  # fmt: skip
+def test_bad_rows_and_arguments_are_named(rows, arguments, match):
+    with pytest.raises(ValueError, match=match):
+        list(distractors(rows, **arguments))
 
 
 def by_length(questions, titles, passages):
@@ -162,16 +147,7 @@ def measured(*rows):
     return found["aa_evidence"].interval
 
 
-def test_intervals_are_over_questions_where_a_question_has_several_rows():
-    """Of two drawn questions none, one or both are those of ROW, so from 0 to 100 %."""
-    once = measured(ROW, LATE)
-    assert once == (0.5, 0, 1, 2)
-    assert measured(*[ROW] * 25, *[LATE] * 25) == measured(*[ROW, LATE] * 25) == once._replace(n=50)
-    assert measured(*[ROW] * 3, LATE) == (0.75, 0, 1, 4)
-    assert measured(ROW, LATE | {"question": ROW["question"]}) == (0.5, 0.5, 0.5, 2), "there is one question to draw"
-
-
-def test_intervals_of_uneven_questions_are_those_of_a_loop():
+def test_intervals_are_over_questions():
     rng, asked = np.random.default_rng(3), [f"{i}?" for i in (0, 1, 1, 2, 3, 3, 3, 4, 5, 1)]
     rows = [(ROW if rng.random() < 0.5 else LATE) | {"question": question} for question in asked]
     right = [row["text"] == ADA for row in rows]
@@ -181,6 +157,7 @@ def test_intervals_of_uneven_questions_are_those_of_a_loop():
     means = [np.mean([one for i in questions for one in of[i]]) for questions in drawn]
     expected = (np.mean(right), *np.quantile(means, [0.025, 0.975]), len(rows))
     assert measured(*rows) == pytest.approx(expected, abs=1e-12)
+    assert measured(ROW, LATE | {"question": ROW["question"]}) == (0.5, 0.5, 0.5, 2), "there is one question to draw"
 
 
 def test_a_model_that_knows_the_answer_is_aware_and_controlled():
@@ -262,63 +239,67 @@ def test_an_arm_and_sentence_transformers_score_alike(tmp_path):
     assert make_scorer(Both()).inputs(["", ""], passages)[0] == make_scorer(str(arm)).inputs(["", ""], passages)[0]
 
 
-def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
-    arm = write_model(tmp_path / "arm")
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, NONE)))
+def write_rows(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run(*words):
     app = typer.Typer()
     app.command()(probe_model.main)
-    words = [str(arm), "--rows", str(path), "--bm25", "--out", str(tmp_path / "table.md")]
-    done = CliRunner().invoke(app, words)
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
+    arm, path, out = write_model(tmp_path / "arm"), tmp_path / "rows.jsonl", tmp_path / "table.md"
+    words = [arm, "--rows", path, "--bm25", "--out", out]
+    write_rows(path, ROW, NONE)
+    done = run(*words)
     assert done.exit_code == 0, done.exception
     assert "1 of 2 rows have no answer in their text" in done.stderr
-    header, _, *rows = (tmp_path / "table.md").read_text().splitlines()
+    header, _, *rows = out.read_text().splitlines()
     assert "controlled AA-evidence" in header
     assert [row.split("|")[1].strip() for row in rows] == [str(arm), "bm25"]
     seen = []
     monkeypatch.setattr("eadpr.library.bm25.bm25", lambda corpus: seen.extend(corpus) or by_length)
-    path.write_text("".join(json.dumps(row) + "\n" for row in (ROW, ROW | {"question": "Who was born?"}, NONE)))
-    assert CliRunner().invoke(app, words).exit_code == 0
+    write_rows(path, ROW, ROW | {"question": "Who was born?"}, NONE)
+    assert run(*words).exit_code == 0
     assert seen == [f"{row['title']} {row['text']}" for row in (ROW, NONE)], "each passage once, with its title"
-    path.write_text(json.dumps(NONE))
-    said = str(CliRunner().invoke(app, words).exception)
-    assert said == f"{path}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"
-    absent = [str(tmp_path / "absent.jsonl") if word == str(path) else word for word in words]
-    assert str(CliRunner().invoke(app, absent).exception) == f"--rows {tmp_path / 'absent.jsonl'} is no file"
-    path.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW | {"text": 3}) + "\n")
-    said = str(CliRunner().invoke(app, words).exception)
-    assert said == f"{path}, line 2: text is 3, expected text"
-    path.write_text(json.dumps({"asked": "?", "answers": ["x"], "text": "x"}) + "\n")
-    said = str(CliRunner().invoke(app, words).exception)
-    assert (
-        said
-        == f"{path}, line 1: there is no column for question (there are asked, answers, text); add or rename it, or"
-        " say which one it is, --columns question=COLUMN"
-    )
+
+
+@pytest.mark.parametrize(("rows", "match"), [
+    ([NONE], "nothing to measure"),
+    ([ROW, ROW | {"text": 3}], "line 2: text is 3"),
+    ([{"asked": "?", "answers": ["x"], "text": "x"}], "line 1: there is no column for question"),
+])  # fmt: skip
+def test_rows_that_the_command_cannot_use_are_named(tmp_path, rows, match):
+    write_rows(tmp_path / "rows.jsonl", *rows)
+    error = run(write_model(tmp_path / "arm"), "--rows", tmp_path / "rows.jsonl").exception
+    assert isinstance(error, ValueError)
+    assert f"{tmp_path / 'rows.jsonl'}" in str(error)
+    assert match in str(error)
 
 
 def test_sentence_transformers_that_is_not_installed_is_asked_for(tmp_path, monkeypatch):
     """Before the rows are read and a QA model looks for evidence; an arm needs none."""
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    app = typer.Typer()
-    app.command()(probe_model.main)
-    said = "all-MiniLM-L6-v2 is no folder of an arm; other models need sentence-transformers"
     (tmp_path / "rows.jsonl").write_text("not a row")
-    done = CliRunner().invoke(app, ["all-MiniLM-L6-v2", "--rows", str(tmp_path / "rows.jsonl")])
-    assert isinstance(done.exception, USER_ERRORS)
-    assert str(done.exception) == f"{said}; pip install 'eadpr[sentence-transformers]'"
-    with pytest.raises(ValueError, match=said):
-        make_scorer("all-MiniLM-L6-v2")
+    error = run("all-MiniLM-L6-v2", "--rows", tmp_path / "rows.jsonl").exception
+    assert isinstance(error, USER_ERRORS)
+    assert "pip install 'eadpr[sentence-transformers]'" in str(error)
     assert make_scorer(write_model(tmp_path / "arm"))
 
 
-def test_a_cell_of_a_table_is_an_answer_or_a_list(tmp_path):
-    (tmp_path / "rows.csv").write_text(
-        'question;answers;text\nWhere?;London;x London\nWhen?;"[""1815"", ""15""]";in 1815\n'
-    )
+def test_rows_of_files(tmp_path):
+    """A cell of a table is an answer or a list; SQuAD's impossible questions are no rows."""
+    table = 'question;answers;text\nWhere?;London;x London\nWhen?;"[""1815"", ""15""]";in 1815\n'
+    (tmp_path / "rows.csv").write_text(table)
     assert [row["answers"] for row in read_rows(tmp_path / "rows.csv")] == ["London", ["1815", "15"]]
-    one, other = distractors(read_rows(tmp_path / "rows.csv"))
-    assert (one.variants["masked"], other.variants["masked"]) == ("x", "in")
+    answered = {"id": "a", "question": "Where?", "answers": [{"text": "London", "answer_start": 16}]}
+    impossible = {"id": "b", "question": "Why?", "answers": [], "is_impossible": True}
+    page = {"title": "Ada", "paragraphs": [{"context": ADA, "qas": [answered, impossible]}]}
+    (tmp_path / "dev.json").write_text(json.dumps({"data": [page]}))
+    (row,) = read_rows(tmp_path / "dev.json")
+    assert row == {"id": "a", "question": "Where?", "answers": ["London"], "title": "Ada", "text": ADA}
 
 
 def test_a_list_written_as_text_is_a_list_in_other_files_too(tmp_path):
@@ -334,15 +315,6 @@ def test_a_list_written_as_text_is_a_list_in_other_files_too(tmp_path):
         next(rows)
 
 
-def test_rows_of_squad(tmp_path):
-    asked = {"id": "a", "question": "Where?", "answers": [{"text": "London", "answer_start": 16}]}
-    impossible = {"id": "b", "question": "Why?", "answers": [], "is_impossible": True}
-    page = {"title": "Ada", "paragraphs": [{"context": ADA, "qas": [asked, impossible]}]}
-    (tmp_path / "dev.json").write_text(json.dumps({"data": [page]}))
-    (row,) = read_rows(tmp_path / "dev.json")
-    assert row == {"id": "a", "question": "Where?", "answers": ["London"], "title": "Ada", "text": ADA}
-
-
 def test_the_pages_code_runs(capsys):
     page = (ROOT / "docs" / "howto" / "awareness.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -354,37 +326,27 @@ def test_the_pages_code_runs(capsys):
 
 def test_the_plot_has_the_figures_of_the_table_and_needs_matplotlib(monkeypatch):
     made = list(distractors([ROW, NONE, ROW]))
-    found = {"length $a": awareness(by_length, made), "bm25": awareness(bm25([ADA]), made)}
-    drawn = plots.Figure().subplots()
-    monkeypatch.setattr(plots, "svg", lambda panels, draw, *_: draw(drawn, panels["evidence"]))
-    plot(found)
+    models = {"length $a": awareness(by_length, made), "bm25": awareness(bm25([ADA]), made)}
+    axes = plots.Figure().subplots()
+    monkeypatch.setattr(plots, "svg", lambda panels, draw, *_: draw(axes, panels["evidence"]))
+    plot(models)
     monkeypatch.undo()
-    shares = {line.get_label(): list(line.get_xdata()) for line in drawn.lines}
+    shares = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
+    intervals = [results["controlled_aa_evidence"].interval for results in models.values()]
     assert shares["awareness"] == [100, 100]
     assert shares["placebo rate"] == [100, 0], "without the placebo's words BM25 finds the passage shorter"
-    controlled = [of["controlled_aa_evidence"].interval for of in found.values()]
-    assert shares[LABELS[-1]] == [100 * of.estimate for of in controlled] == [0, 100]
-    bounds = [segment[:, 0].tolist() for segment in drawn.collections[0].get_segments()]
-    assert bounds == [[100 * of.low, 100 * of.high] for of in controlled]
-    assert [label.get_text() for label in drawn.get_yticklabels()] == [r"length \$a", "bm25"]
-    assert plot(found) == plot(found)
-    assert plot(found).startswith("<?xml")
-    with pytest.raises(ValueError, match="nothing to plot: no pair of a distractor and a placebo"):
+    assert shares[LABELS[-1]] == [100 * interval.estimate for interval in intervals] == [0, 100]
+    bounds = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
+    assert bounds == [[100 * interval.low, 100 * interval.high] for interval in intervals]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [r"length \$a", "bm25"]
+    assert plot(models).startswith("<?xml")
+    with pytest.raises(ValueError, match="nothing to plot"):
         plot({"length": awareness(by_length, distractors([NONE]))})
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "eadpr.report.plots")
     monkeypatch.delattr("eadpr.report.plots")
-    with pytest.raises(ModuleNotFoundError, match="a plot needs matplotlib; pip install matplotlib"):
-        plot(found)
-
-
-def test_a_measure_that_no_row_has_both_texts_for_is_not_there():
-    """The answer is the only sentence's last word, so that no placebo of words is left beside it."""
-    (made,) = distractors([ROW | {"text": "Ada was born in London."}])
-    assert set(made.variants) & {"masked", "placebo_words"} == {"masked"}
-    assert "controlled_aa" not in awareness(by_length, [made])
-    with pytest.raises(ValueError, match="nothing to plot"):
-        plot({"length": awareness(by_length, [made])})
+    with pytest.raises(ModuleNotFoundError, match="pip install matplotlib"):
+        plot(models)
 
 
 def test_a_published_model_says_by_its_hub_name_how_it_joins(tmp_path, monkeypatch):
@@ -423,16 +385,9 @@ def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):
     assert found == {f"dev_{metric}": one.interval.estimate for metric, one in awareness(model, made).items()}
     rows = Dataset.from_list(list(training_rows(made)))
     arguments = SentenceTransformerTrainingArguments(
-        tmp_path / "out",
-        max_steps=2,
-        eval_strategy="steps",
-        eval_steps=1,
-        save_steps=1,
-        report_to="none",
-        load_best_model_at_end=True,
-        metric_for_best_model="eval_dev_controlled_aa_evidence",
-        use_cpu=True,
-    )
+        tmp_path / "out", max_steps=2, eval_strategy="steps", eval_steps=1, save_steps=1, report_to="none",
+        load_best_model_at_end=True, metric_for_best_model="eval_dev_controlled_aa_evidence", use_cpu=True,
+    )  # fmt: skip
     loss = EvidenceLoss(model, roles=rows.column_names)
     trainer = SentenceTransformerTrainer(model, arguments, train_dataset=rows, loss=loss, evaluator=evaluator)
     trainer.train()
