@@ -345,14 +345,14 @@ def test_texts_of_files_go_by_id_or_question(tmp_path):
 def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
     path = lines(tmp_path / "r.jsonl", RAMDOCS)
     file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
-    assert texts(generate_from_files(Given(types=["misinfo", "noise"]), [(file, path)])) == [
-        "She is of Paris.",
-        "Noise.",
-    ]
-    assert texts(generate_from_files(Given(types=["misinfo"]), [(file, path)])) == ["She is of Paris."]
+    for types, expected in (
+        (["misinfo", "noise"], ["She is of Paris.", "Noise."]),
+        (["misinfo"], ["She is of Paris."]),
+    ):
+        assert texts(generate_from_files(Given(types=types), [(file, path)])) == expected
     correct_last = RAMDOCS | {"documents": [RAMDOCS["documents"][3], RAMDOCS["documents"][0]]}
-    (asked,) = read_ramdocs(lines(tmp_path / "r.jsonl", correct_last))
-    assert asked.contexts[0] == GivenContext("positive", 0, None, "", "She is of London.")
+    (row,) = read_ramdocs(lines(tmp_path / "r.jsonl", correct_last))
+    assert row.contexts[0] == GivenContext("positive", 0, None, "", "She is of London.")
 
 
 def test_no_file_and_no_text_of_a_type_are_refused(tmp_path):

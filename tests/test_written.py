@@ -75,13 +75,9 @@ def test_the_first_text_that_fits_is_the_distractor():
     (" - !", "empty"),
     (TEXT.replace("\n", "  "), "positive"),
     ("Ann, who liked tea so much, came from the city of rome.", "holds_answer"),
-    ("Ann liked nothing else much", "length"),
-    ("x" * 30, "kept"),
-    ("x" * 29, "length"),
-    ("x" * 120, "kept"),
-    ("x" * 121, "length"),
+    *[("x" * length, "kept" if 30 <= length <= 120 else "length") for length in (29, 30, 120, 121)],
 ])  # fmt: skip
-def test_what_keeps_a_text_away(text, reason):
+def test_defects_of_a_text(text, reason):
     assert tried(text).reason == reason
 
 
@@ -237,35 +233,24 @@ def test_a_reply_is_numbers_or_none(reply, numbers):
     assert parse_numbers(reply, 3) == numbers
 
 
-def test_what_cannot_be_read_is_asked_for_once_more_with_what_is_wrong(server):
-    replies = iter(["The second.", "2"])
+@pytest.mark.parametrize(("unreadable", "reason"), [
+    ("The second.", "This cannot be used: it is not numbers"),
+    (CutOff("1, 2"), "This cannot be used: it was cut off."),
+])  # fmt: skip
+def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(server, unreadable, reason):
+    replies = iter([unreadable, "2"])
     server.says = lambda body: next(replies)
     settings = task(server, prompt=FIND, temperature=0.0)
     spans = [TEA, BORN, Span(37, 60)]
     assert choose_spans(settings, pair(), spans) == [1]
-    first, second = server.requests
+    first, second = (body["messages"] for body in server.requests)
     prompt = "Where? | Rome | Ann\n1. Ann liked tea.\n2. She was born in Rome.\n3. Rome is old. So is she."
-    assert first["messages"] == [{"role": "user", "content": prompt}]
-    assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]
-    assert second["messages"][1]["content"] == "The second."
-    assert second["messages"][2]["content"].startswith("This cannot be used: it is not numbers")
-    assert (first["temperature"], "seed" in first) == (0.0, False)
+    assert first == [{"role": "user", "content": prompt}]
+    assert second[:2] == [*first, {"role": "assistant", "content": unreadable}]
+    assert second[2]["content"].startswith(reason)
+    assert "seed" not in server.requests[0]
     assert (choose_spans(settings, pair(), spans), len(server.requests)) == ([1], 2)
-    server.says = lambda body: "I cannot tell."
-    assert choose_spans(settings.model_copy(update={"model": "other"}), pair(), spans) is None
-    assert len(server.requests) == 4
-
-
-def test_numbers_that_were_cut_off_cannot_be_read(server):
-    replies = iter([CutOff("1, 2"), "3"])
-    server.says = lambda body: next(replies)
-    settings, spans = task(server, prompt=FIND), [TEA, BORN, Span(37, 60)]
-    assert choose_spans(settings, pair(), spans) == [2]
-    assert [message["content"] for message in server.requests[1]["messages"][1:]] == [
-        "1, 2",
-        "This cannot be used: it was cut off. Reply with numbers from 1 to 3 alone, or with 0 for none.",
-    ]
-    server.says = lambda body: CutOff("1, 2")
+    server.says = lambda body: unreadable
     assert choose_spans(settings.model_copy(update={"model": "other"}), pair(), spans) is None
     assert len(server.requests) == 4
 
