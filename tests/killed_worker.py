@@ -42,7 +42,7 @@ class Encoder(Mortal, ShardEncoder):
 
 class Annotator(Mortal, ShardAnnotator):
     def path(self, number: int) -> Path:
-        return self._shards[number]
+        return self.shards[number]
 
 
 def main(folder: Path, out: Path) -> None:

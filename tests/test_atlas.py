@@ -1,6 +1,6 @@
-"""The atlas keeps what it promises: bytes, sizes, gold sentences, splits, right answers.
+"""The atlas keeps its promises: bytes, sizes, gold sentences, splits, right answers.
 
-Truth is checked from the outside: from passages, questions and the templates, not from the generator's plan."""
+They are checked against passages, questions and templates, not against the generator's plan."""
 
 import hashlib
 import json
@@ -23,21 +23,21 @@ DEFAULT = Atlas(seed=0, passages=5880, raising=True, unseen=UNSEEN)
 SMALL = DEFAULT.model_copy(update={"passages": 3 * PASSAGES})  # a block each for training, testing and the annotator
 
 
-class Made:
+class World:
     def __init__(self, settings):
         blocks = list(generate(settings))
         self.passages = {p.id: p for b in blocks for p in b.passages}
         self.ids = [p.id for b in blocks for p in b.passages]
-        self.asked = [q for b in blocks for q in b.questions]
-        self.simple = [q for q in self.asked if q.question.type is None]
+        self.questions = [q for b in blocks for q in b.questions]
+        self.simple = [q for q in self.questions if q.question.type is None]
 
     def members(self, name):
-        return [q for q in self.asked if name in ["/".join(one) for one in q.sets]]
+        return [q for q in self.questions if tuple(name.split("/")) in q.sets]
 
 
 @pytest.fixture(scope="module")
 def default():
-    return Made(DEFAULT)
+    return World(DEFAULT)
 
 
 def lines(settings):
@@ -79,10 +79,10 @@ def test_a_larger_atlas_begins_with_the_smaller_one():
     assert small == list(islice(generate(SMALL.model_copy(update={"passages": 5 * PASSAGES})), len(small)))
 
 
-@pytest.mark.parametrize(("asked", "given"), [(1, PASSAGES), (PASSAGES, PASSAGES), (PASSAGES + 1, 2 * PASSAGES)])
-def test_size_is_rounded_up_to_blocks(asked, given):
-    settings = DEFAULT.model_copy(update={"passages": asked})
-    assert size(settings) == given == len(Made(settings).ids)
+@pytest.mark.parametrize(("passages", "expected"), [(1, PASSAGES), (PASSAGES, PASSAGES), (PASSAGES + 1, 2 * PASSAGES)])
+def test_size_is_rounded_up_to_blocks(passages, expected):
+    settings = DEFAULT.model_copy(update={"passages": passages})
+    assert size(settings) == expected == len(World(settings).ids)
 
 
 def test_sizes(default):
@@ -100,7 +100,7 @@ def test_sizes(default):
 def test_ids_and_questions_are_unique_and_entities_have_several_passages(default):
     assert len(set(default.ids)) == len(default.ids)
     for field in ("id", "question"):
-        assert max(Counter(getattr(q.question, field) for q in default.asked).values()) == 1
+        assert max(Counter(getattr(q.question, field) for q in default.questions).values()) == 1
     assert set(Counter(map(entity_of, default.ids)).values()) == {3, 4}
 
 
@@ -117,28 +117,28 @@ def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passag
 
 
 def test_other_passages_of_the_entity_do_not_hold_the_answer_and_one_raises_the_fact(default):
-    of = defaultdict(list)
+    pages = defaultdict(list)
     for passage in default.passages.values():
-        of[entity_of(passage.id)].append(passage)
+        pages[entity_of(passage.id)].append(passage)
     raises = {relation: matcher(about.raises) for relation, about in RELATIONS.items()}
     for number, asked in enumerate(default.simple):
         (context,) = asked.contexts
-        others = [p for p in of[entity_of(context.passage_id)] if p.id != context.passage_id]
-        assert not any(has_answer(asked.question.answers, other.text) for other in others)
+        rest = [p for p in pages[entity_of(context.passage_id)] if p.id != context.passage_id]
+        assert not any(has_answer(asked.question.answers, passage.text) for passage in rest)
         if number % 10 == 0:
-            sentences = [p.text[s.start : s.end] for p in others for s in p.sentences]
+            sentences = [p.text[s.start : s.end] for p in rest for s in p.sentences]
             assert any(raises[asked.question.relation].fullmatch(s) for s in sentences)
 
 
 def test_answers_stand_in_passages_of_other_entities(default):
     """The answer alone does not find the passage."""
     asked = default.members("atlas/test")[::20]
-    held = Counter()
+    counts = Counter()
     for passage in default.passages.values():
         possible = [q.question for q in asked if q.question.answers[0] in passage.text]
-        held.update(question.id for question in possible if has_answer(question.answers, passage.text))
-    assert min(held.values()) >= 1
-    assert sum(count > 1 for count in held.values()) > 0.5 * len(asked)
+        counts.update(question.id for question in possible if has_answer(question.answers, passage.text))
+    assert min(counts.values()) >= 1
+    assert sum(count > 1 for count in counts.values()) > 0.5 * len(asked)
 
 
 def test_raising_sentences_do_not_hold_answers_of_their_entity(default):
@@ -156,15 +156,15 @@ def test_raising_sentences_do_not_hold_answers_of_their_entity(default):
 
 
 def test_without_raising_the_questions_stay():
-    plain, full = Made(SMALL.model_copy(update={"raising": False})), Made(SMALL)
+    plain, full = World(SMALL.model_copy(update={"raising": False})), World(SMALL)
     raises = matcher(s for about in RELATIONS.values() for s in about.raises)
     for passage in plain.passages.values():
         assert not any(raises.fullmatch(passage.text[s.start : s.end]) for s in passage.sentences)
         assert 60 <= len(passage.text.split()) <= 105
-    assert [(q.question, q.sets) for q in plain.asked] == [(q.question, q.sets) for q in full.asked]
-    positives = [[c.passage_id for q in made.asked for c in q.contexts] for made in (plain, full)]
+    assert [(q.question, q.sets) for q in plain.questions] == [(q.question, q.sets) for q in full.questions]
+    positives = [[c.passage_id for q in world.questions for c in q.contexts] for world in (plain, full)]
     assert positives[0] == positives[1]
-    words = [sum(len(p.text.split()) for p in made.passages.values()) / len(made.ids) for made in (plain, full)]
+    words = [sum(len(p.text.split()) for p in world.passages.values()) / len(world.ids) for world in (plain, full)]
     assert words[0] == pytest.approx(words[1], rel=0.1)
 
 
@@ -172,15 +172,15 @@ def test_entities_are_asked_about_for_one_purpose(default):
     purposes = defaultdict(set)
     subjects = defaultdict(set)
     of_training = re.compile(r".*/train|trex-(un)?seen-known/test")
-    for asked in default.asked:
+    for asked in default.questions:
         assert len({split for _, split in asked.sets}) == 1
         for name in ("/".join(one) for one in asked.sets):
             purpose = "train" if of_training.fullmatch(name) else name.split("/")[1]
             subjects[asked.question.subject].add(purpose)
             for context in asked.contexts:
                 purposes[entity_of(context.passage_id)].add(purpose)
-    assert {len(held) for held in purposes.values()} == {1}
-    assert {len(held) for held in subjects.values()} == {1}
+    assert set(map(len, purposes.values())) == {1}
+    assert set(map(len, subjects.values())) == {1}
     assert set().union(*purposes.values()) == {"train", "test", "annotator"}
 
 
@@ -189,23 +189,23 @@ def test_relations_of_the_sets(default):
         return {part for q in default.members(name) for part in q.question.relation.split("/")}
 
     seen = set(QUESTIONS) - set(UNSEEN)
-    own = set(RELATIONS) - set(QUESTIONS)
-    assert relations("atlas/train") == relations("atlas/test") == seen | own
+    invented = set(RELATIONS) - set(QUESTIONS)
+    assert relations("atlas/train") == relations("atlas/test") == seen | invented
     assert relations("atlas/annotator") == set(RELATIONS)
     for name in ("trex-seen/train", "trex-seen/test", "trex-seen-known/test"):
         assert relations(name) == seen
     for name in ("trex-unseen/test", "trex-unseen-known/test"):
         assert relations(name) == set(UNSEEN)
     for name in ("twohop/train", "twohop/test"):
-        assert relations(name) <= seen | own
+        assert relations(name) <= seen | invented
     train = {q.question.id for q in default.members("trex-seen/train")}
     assert train <= {q.question.id for q in default.members("atlas/train")}
 
 
 def test_unseen_relations_are_a_parameter():
-    made = Made(SMALL.model_copy(update={"unseen": ["P19"]}))
-    assert {q.question.relation for q in made.members("trex-unseen/test")} == {"P19"}
-    assert "P176" in {q.question.relation for q in made.members("atlas/train")}
+    world = World(SMALL.model_copy(update={"unseen": ["P19"]}))
+    assert {q.question.relation for q in world.members("trex-unseen/test")} == {"P19"}
+    assert "P176" in {q.question.relation for q in world.members("atlas/train")}
 
 
 @pytest.mark.parametrize("wrong", [{"unseen": ["P999"]}, {"unseen": list(QUESTIONS)}, {"passages": 0}, {"seed": -1}])
@@ -214,16 +214,16 @@ def test_bad_settings(wrong):
         Atlas.model_validate(DEFAULT.model_dump() | wrong)
 
 
-def stated(made):
-    """(name, relation) -> answer, from the single questions: what the corpus says."""
-    facts = {(q.question.subject, q.question.relation): q.question.answers[0] for q in made.simple}
-    assert len(facts) == len(made.simple)  # one right answer, also for shared names
+def stated(world):
+    """Map (name, relation) to the answer of the question with one fact."""
+    facts = {(q.question.subject, q.question.relation): q.question.answers[0] for q in world.simple}
+    assert len(facts) == len(world.simple)  # one right answer, also for shared names
     return facts
 
 
 def test_bridges_are_reached_by_following_facts(default):
     facts = stated(default)
-    bridges = [q.question for q in default.asked if q.question.type == "bridge"]
+    bridges = [q.question for q in default.questions if q.question.type == "bridge"]
     for question in bridges:
         link, relation = question.relation.split("/")
         between = facts[question.subject, link]
@@ -239,14 +239,14 @@ def test_bridges_are_reached_by_following_facts(default):
 
 def test_comparisons_have_the_right_answer(default):
     facts = stated(default)
-    comparisons = [q.question for q in default.asked if q.question.type == "comparison"]
+    comparisons = [q.question for q in default.questions if q.question.type == "comparison"]
     for question in comparisons:
-        one, other = (default.passages[passage_id].title for passage_id in question.hops)
-        value = {name: int(re.sub(r"\D", "", facts[name, question.relation])) for name in (one, other)}
+        names = [default.passages[passage_id].title for passage_id in question.hops]
+        value = {name: int(re.sub(r"\D", "", facts[name, question.relation])) for name in names}
         largest = re.search(r"\b(more|higher|longer)\b", question.question) is not None
         assert largest or " first, " in question.question
-        assert question.answers == [(max if largest else min)((one, other), key=value.__getitem__)]
-        assert question.question.endswith(f"{one} or {other}?")
+        assert question.answers == [(max if largest else min)(names, key=value.__getitem__)]
+        assert question.question.endswith(f"{' or '.join(names)}?")
     assert {q.relation for q in comparisons} == {name for name, about in RELATIONS.items() if about.compare}
 
 
@@ -254,10 +254,10 @@ def test_names_are_shared_on_purpose_only(default):
     titles = defaultdict(set)
     for passage in default.passages.values():
         titles[passage.title].add(entity_of(passage.id))
-    shared = [held for held in titles.values() if len(held) > 1]
+    shared = [entities for entities in titles.values() if len(entities) > 1]
     assert 0.05 < sum(map(len, shared)) / sum(map(len, titles.values())) < 0.25
-    for held in shared:
-        assert len({int(entity[1:]) // ENTITIES for entity in held}) == 1
+    for entities in shared:
+        assert len({int(entity[1:]) // ENTITIES for entity in entities}) == 1
 
 
 @pytest.mark.parametrize("kind", names.FORMS)

@@ -1,4 +1,4 @@
-"""The list of the code each stage imports, which decides what an edit reruns."""
+"""The lists of code that each stage imports, which decide what an edit reruns."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def listed(root) -> dict[str, list[str]]:
     return {module: [line.split("  ")[1] for line in text.splitlines()] for module, text in stage_code.lists(root)}
 
 
-def test_what_a_stage_reaches_is_listed_inside_functions_and_by_way_of_others_too(repository):
+def test_imports_inside_functions_and_of_other_modules_are_listed(repository):
     loop = ["src/eadpr/training/__init__.py", "src/eadpr/training/loop.py", "src/eadpr/training/losses.py"]
     assert listed(repository) == {
         "train": [*loop, "stages/train.py"],
@@ -41,10 +41,10 @@ def test_what_a_stage_reaches_is_listed_inside_functions_and_by_way_of_others_to
 
 
 def changed(repository, file: str, text: str) -> set[str]:
-    """The lines that another `file` changes, as `<path> of <module>`."""
-    before = lines(repository)
+    """Write `file` and return the lines that this changes, as `<path> of <module>`."""
+    old = lines(repository)
     (repository / file).write_text(text, encoding="utf-8")
-    return {line.partition("  ")[2] for line in before ^ lines(repository)}
+    return {line.partition("  ")[2] for line in old ^ lines(repository)}
 
 
 def lines(repository) -> set[str]:
@@ -57,7 +57,7 @@ def in_both(file: str) -> set[str]:
     return {f"{file} of train", f"{file} of report"}
 
 
-def test_an_edit_changes_the_line_of_its_file_where_that_is_reached(repository):
+def test_an_edit_changes_the_lines_of_its_file_in_the_lists_that_have_it(repository):
     imported = "from eadpr.training.loop import step\n"
     assert changed(repository, "src/eadpr/storage/tables.py", imported) == {"src/eadpr/storage/tables.py of report"}
     assert changed(repository, LOSSES, "import cmath\n") == in_both(LOSSES)
@@ -102,7 +102,7 @@ def test_words_and_layout_change_no_hash(repository, old, new):
     (".2f", ".3f"), ("{form!r}", "{form}"), ("list,", "tuple,"), ("math.pi", "math.e"), ("sum(scores)", "sum(*scores)"),
     (" *,", ""),
 ])  # fmt: skip
-def test_what_code_does_is_in_its_hash(repository, old, new):
+def test_code_changes_the_hash(repository, old, new):
     changed(repository, LOSSES, CODE)
     assert old in CODE
     assert changed(repository, LOSSES, CODE.replace(old, new, 1)) == in_both(LOSSES)
@@ -127,14 +127,14 @@ def test_a_package_that_does_nothing_is_not_listed(repository):
     assert changed(repository, package, "import os\n") == in_both(package)
 
 
-def test_data_that_a_module_names_is_listed_by_its_bytes(repository):
+def test_a_data_file_that_a_module_names_is_listed_by_its_bytes(repository):
     forms = "src/eadpr/training/forms.toml"
     assert changed(repository, forms, "a = 1") == set()
     changed(repository, LOSSES, 'Path(__file__).with_name("forms.toml")\n')
     assert changed(repository, forms, "a  = 1") == in_both(forms)
 
 
-def test_telemetry_is_not_listed_and_neither_is_what_it_alone_imports(repository):
+def test_neither_telemetry_nor_its_imports_are_listed(repository):
     progress = repository / "src/eadpr/runtime/progress.py"
     progress.parent.mkdir()
     progress.write_text("import eadpr.unused\n")
@@ -149,16 +149,16 @@ def test_a_relative_import_is_refused(repository):
 
 
 @pytest.mark.parametrize("folder", ["src", "lib/python3/site-packages"])
-def test_the_code_of_kept_work_is_that_of_its_module_and_all_it_imports_installed_or_not(repository, folder):
+def test_the_key_of_kept_work_covers_a_module_and_its_imports_installed_or_not(repository, folder):
     eadpr = repository / folder / "eadpr"
     eadpr.parent.mkdir(parents=True, exist_ok=True)
     (repository / "src" / "eadpr").rename(eadpr)
     shutil.copytree(ROOT / "src" / "eadpr" / "runtime", eadpr / "runtime")
 
     def code() -> str:
-        ask = f"from eadpr.runtime import cache; print(cache.code({str(eadpr / 'training' / 'loop.py')!r}))"
+        program = f"from eadpr.runtime import cache; print(cache.code({str(eadpr / 'training' / 'loop.py')!r}))"
         environment = os.environ | {"PYTHONPATH": str(eadpr.parent)}
-        return subprocess.run([sys.executable, "-c", ask], capture_output=True, env=environment, check=True).stdout
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=True).stdout
 
     first = code()
     (eadpr / "tables.py").write_text("of = 'a module that it does not import'\n")
@@ -167,15 +167,12 @@ def test_the_code_of_kept_work_is_that_of_its_module_and_all_it_imports_installe
     assert code() != first
 
 
-def test_of_this_repository():
-    lists = listed(ROOT)
-    assert "src/eadpr/training/losses.py" in lists["train"]
-    assert "src/eadpr/evaluation/metrics.py" in lists["evaluate"]
-    for module in ("train", "encode", "retrieve", "probe"):
-        assert not any(path.startswith("src/eadpr/evaluation/") for path in lists[module])
+@pytest.mark.parametrize("stage", ["train", "encode", "retrieve", "probe"])
+def test_no_measure_reruns_what_comes_before_it(stage):
+    assert not any(path.startswith("src/eadpr/evaluation/") for path in listed(ROOT)[stage])
 
 
 @pytest.mark.parametrize("stage", ["read", "score_passages", "retrieve_multihop"])
-def test_what_only_uses_a_model_depends_on_no_training(stage):
-    found = set(listed(ROOT)[stage])
-    assert found.isdisjoint(f"src/eadpr/training/{module}.py" for module in ("batches", "losses", "loop", "stage"))
+def test_the_use_of_a_model_depends_on_no_training(stage):
+    paths = set(listed(ROOT)[stage])
+    assert paths.isdisjoint(f"src/eadpr/training/{module}.py" for module in ("batches", "losses", "loop", "arm"))
