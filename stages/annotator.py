@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(out="C/annotator")
 def main(annotator, annotator_files, sets, machine, *, records, positives, out):
     from eadpr.supervision.annotator import build_annotator
 

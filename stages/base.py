@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage("bases/{base}.json", settled=False)
+@stage("bases/{base}.json", settled=False, out="C/models/{base}")
 def main(base, base_files, encoder, machine, *, records, out):
     from eadpr.runtime.machine import settle
 

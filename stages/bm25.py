@@ -6,7 +6,7 @@ Writes a ranking: train.parquet and evaluate.parquet.
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(out="C/rankings/bm25")
 def main(bm25, sets, *, records, out):
     from eadpr.supervision.bm25 import rank_question_sets
 

@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(ranking="C/rankings/bm25", out="C/distractors")
 def main(distractors, written, writer, *, records, positives, evidence, ranking, out, sources=None, raw=None):
     from eadpr.runtime.machine import settle
 

@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(model="C/models/{model}", out="C/vectors/{model}")
 def main(encode, machine, *, records, model, out):
     from eadpr.search.encode import encode as encode_passages
 

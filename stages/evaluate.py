@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(ranking="C/rankings/{ranking}", pairs="C/pairs/{pairs}.parquet", out="C/outcomes/{ranking}.parquet")
 def main(evaluate, sets, *, records, positives, ranking, pairs=None, out):
     from functools import partial
 

@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(out="C/evidence_accuracy.json")
 def main(sets, *, records, positives, evidence, distractors, out):
     from eadpr.evaluation.evidence import evaluate_evidence
 

@@ -3,7 +3,12 @@
 from eadpr.settings.command import stage
 
 
-@stage("readings/{reader}.json")
+@stage(
+    "readings/{reader}.json",
+    reading="C/readings/{reader}/{ranking}",
+    answers="C/outcomes/answers/{reader}/{ranking}.parquet",
+    out="C/outcomes/reading/{reader}/{ranking}.parquet",
+)
 def main(reader, read, sets, *, records, positives, reading, answers, out):
     from eadpr.readers.evaluate import evaluate_reading
 

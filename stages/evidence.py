@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(out="C/evidence.parquet")
 def main(evidence, endpoint, sets, machine, *, records, positives, annotator, out):
     from eadpr.supervision.evidence import find_evidence
 

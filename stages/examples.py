@@ -7,7 +7,7 @@ is not trained again when these change, nor one with them when other strategies 
 from eadpr.settings.command import stage
 
 
-@stage("{arm}/examples.json")
+@stage("{arm}/examples.json", negatives="C/negatives/{arm}", out="C/examples/{arm}")
 def main(examples, *, positives, negatives, distractors, out):
     from eadpr.supervision.examples import make_examples
 

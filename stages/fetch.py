@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(out="C/raw")
 def main(source, *, sources, out):
     from eadpr.corpus.download import fetch
 

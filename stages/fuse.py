@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage("fused/{fused}.json")
+@stage("fused/{fused}.json", first="C/rankings/{first}", second="C/rankings/{second}", out="C/rankings/{fused}")
 def main(fuse, retrieve, sets, *, records, positives, first, second, out):
     from eadpr.search.fusion import fuse as fused
 

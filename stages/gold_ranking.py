@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(out="C/rankings/{ranking}")
 def main(sets, *, records, positives, out):
     from eadpr.readers.selection import write_gold
 

@@ -6,7 +6,7 @@ Writes near_duplicates.parquet and report.json.
 from eadpr.settings.command import stage
 
 
-@stage("near_duplicates/{generator}.json")
+@stage("near_duplicates/{generator}.json", ranking="C/rankings/bm25", out="C/near_duplicates/{generator}")
 def main(near_duplicates, writer, sets, *, sources, raw, records, positives, distractors, ranking, out):
     from eadpr.runtime.machine import settle
 

@@ -6,7 +6,7 @@ Writes negatives.parquet and report.json.
 from eadpr.settings.command import stage
 
 
-@stage("{arm}/negatives.json")
+@stage("{arm}/negatives.json", ranking="C/rankings/{ranking}", out="C/negatives/{arm}")
 def main(negatives, *, records, positives, ranking, out):
     from eadpr.supervision.negatives import mine_negatives
 

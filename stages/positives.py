@@ -6,7 +6,7 @@ Writes positives.parquet, folds.parquet and report.json.
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(ranking="C/rankings/bm25", out="C/positives")
 def main(positives, sets, *, records, ranking, out):
     from eadpr.runtime import files
     from eadpr.supervision.positives import find_positives

@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(out="C/records")
 def main(source, prepare, atlas, facts, paq, *, sources, raw, out):
     from eadpr.atlas.generate import generate, size
     from eadpr.corpus.prepare import prepare as prepare_records

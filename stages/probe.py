@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(model="C/models/{model}", out="C/pairs/{model}.parquet")
 def main(probe, sets, machine, *, records, positives, distractors, model, out):
     from eadpr.search.probe import probe as probed
 

@@ -6,7 +6,13 @@ Writes a folder of the same passage encoder and the new question encoder, and a 
 from eadpr.settings.command import stage
 
 
-@stage("query_sides/{query_side}.json")
+@stage(
+    "query_sides/{query_side}.json",
+    model="C/models/{of}",
+    vectors="C/vectors/{of}",
+    out="C/models/{query_side}",
+    log="C/query_sides/{query_side}",
+)
 def main(query_side, machine, *, records, positives, model, vectors, out, log):
     from eadpr.search.query_side import QuerySideInputs, fine_tune
 

@@ -6,7 +6,7 @@ Writes predictions.parquet and predictions.json.
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(ranking="C/rankings/{ranking}", reader="C/readers/{reader}", out="C/readings/{reader}/{ranking}")
 def main(read, sets, machine, *, records, ranking, reader, out):
     from eadpr.readers.answer import answer_questions
 

@@ -3,7 +3,14 @@
 from eadpr.settings.command import stage
 
 
-@stage("readers/{reader}.json", settled=False)
+@stage(
+    "readers/{reader}.json",
+    settled=False,
+    ranking="C/rankings/{ranking}",
+    init="C/{init}",
+    out="C/readers/{reader}",
+    log="C/reader_logs/{reader}",
+)
 def main(reader, reader_files, machine, *, records, positives, ranking, init, out, log):
     from eadpr.runtime.machine import settle
 

@@ -3,7 +3,7 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(metrics="metrics/{collection}.json", out="reports/{collection}")
 def main(
     report, robustness, read, sets,
     *, records, positives, evidence, distractors, negatives, examples, training, pairs, outcomes, accuracy,

@@ -6,7 +6,7 @@ Writes a ranking: train.parquet and evaluate.parquet.
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(model="C/models/{model}", vectors="C/vectors/{model}", out="C/rankings/{model}")
 def main(retrieve, sets, machine, *, records, model, vectors, out):
     from eadpr.search.retrieve import retrieve as ranked
 

@@ -6,7 +6,7 @@ Writes the ranking of their passages to --out, the paths to --out/paths.
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(model="C/models/{model}", vectors="C/vectors/{model}", out="C/rankings/{model}")
 def main(beam, sets, machine, *, records, model, vectors, out):
     from eadpr.two_hops.retrieve import retrieve_paths
 

@@ -3,7 +3,12 @@
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(
+    ranking="C/rankings/{ranking}",
+    model="C/models/{model}",
+    duplicates="C/near_duplicates/{generator}",
+    out="C/outcomes/robustness/{generator}/{ranking}",
+)
 def main(
     robustness, evaluate, encode, sets, machine, bm25, *, records, positives, ranking, model=None, duplicates, out
 ):

@@ -6,7 +6,12 @@ The first reader scores the questions of half 0, the second those of half 1.
 from eadpr.settings.command import stage
 
 
-@stage()
+@stage(
+    ranking="C/rankings/{ranking}",
+    first="C/readers/{first}",
+    second="C/readers/{second}",
+    out="C/passage_scores/{denoised}.parquet",
+)
 def main(machine, *, records, positives, ranking, first, second, out):
     from eadpr.readers.passage_scores import ScoringInputs, score_passages
 

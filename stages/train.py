@@ -3,7 +3,14 @@
 from eadpr.settings.command import stage
 
 
-@stage("{arm}/train.json", settled=False)
+@stage(
+    "{arm}/train.json",
+    settled=False,
+    examples="C/examples/{arm}",
+    init="C/models/{init}",
+    out="C/models/{arm}",
+    log="C/training/{arm}",
+)
 def main(loss, train, encoder, machine, *, records, examples, init, out, log):
     from eadpr.runtime.machine import settle
     from eadpr.training.launch import launch

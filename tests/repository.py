@@ -1,6 +1,8 @@
 """This repository: its root, the stages of its dvc.yaml, its parameters and studies. The last two take a second
 to read, so they are read once."""
 
+import importlib
+import itertools
 import re
 from functools import cache
 from pathlib import Path
@@ -16,6 +18,15 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def stage_module(command: str) -> str:
     return re.search(r"-m stages\.(\w+)", command)[1]
+
+
+def stage_paths(command: str) -> dict[str, Path | None]:
+    """The paths that the command of a stage in dvc.yaml stands for; names in ${...} stay as they are."""
+    main = importlib.import_module(f"stages.{stage_module(command)}").main
+    words = command.partition("-m stages.")[2].split()[1:]
+    options = {words[i].removeprefix("--"): words[i + 1] for i in range(len(words)) if words[i].startswith("--")}
+    names = [word for before, word in itertools.pairwise(["", *words]) if "--" not in before + word]
+    return main.locate(dict(zip(main.arguments(), names, strict=True)), dict.fromkeys(main.options()) | options)
 
 
 def is_code(dep: str) -> bool:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from eadpr.settings.command import COLLECTED_AFTER, Stage
+from eadpr.settings.paths import active_collection
 from tests.repository import ROOT
 
 HELPED = """
@@ -27,6 +28,9 @@ from eadpr.runtime.machine import Machine, settle
 settle(Machine(threads=1, deterministic=True, precision="float32"){given})
 print(os.environ.get("OMP_WAIT_POLICY"))
 """
+
+
+def TRAIN(loss, *, records, init, out): ...
 
 
 def ran(code: str, **changes: str) -> list[str]:
@@ -48,8 +52,40 @@ def test_a_stage_is_settled_before_its_work_unless_it_does_so_itself(tmp_path, m
     did = []
     monkeypatch.setattr("eadpr.runtime.machine.settle", lambda machine: did.append(machine.threads))
     (tmp_path / "config.json").write_text('{"machine": {"threads": 3, "deterministic": true, "precision": "auto"}}')
-    Stage(lambda machine, *, out: did.append(out), "x.json", settled).command()(tmp_path / "config.json", out="work")
-    assert did == [3, "work"][not settled :]
+    made = Stage(lambda machine, *, out: did.append(str(out)), "x.json", {"out": "C/{arm}"}, settled)
+    made.run(made.locate({"arm": "dpr"}, {"collection": "toy", "config": str(tmp_path / "config.json")}))
+    assert did == [3, "data/toy/dpr"][not settled :]
+
+
+@pytest.mark.parametrize(("name", "options", "expected"), [
+    ("eadpr", {"init": "base"}, ["data/atlas/configs/eadpr/train.json", "data/atlas/models/base", "data/atlas/eadpr"]),
+    ("eadpr", {"init": "/m"}, ["data/atlas/configs/eadpr/train.json", "/m", "data/atlas/eadpr"]),
+    (None, {"init": "/m", "config": "c", "out": "o", "records": "/r"}, ["c", "/m", "o"]),
+])  # fmt: skip
+def test_a_path_follows_from_names_or_is_given(monkeypatch, name, options, expected):
+    monkeypatch.chdir(ROOT)  # params.yaml names the collection
+    made = Stage(TRAIN, "{arm}/train.json", {"init": "C/models/{init}", "out": "C/{arm}"})
+    paths = made.locate({"arm": name}, options)
+    assert [str(paths[key]) for key in ("config", "init", "out")] == expected
+
+
+def test_a_missing_name_is_asked_for():
+    made = Stage(TRAIN, "{arm}/train.json", {"init": "C/models/{init}", "out": "C/{arm}"})
+    with pytest.raises(ValueError, match="--init is C/models/{init}: give --init, or its path"):
+        made.locate({"arm": "eadpr"}, {"collection": "atlas"})
+
+
+@pytest.mark.parametrize(
+    ("line", "name"), [("collection: toy", "toy"), ("collection: 'a-b' # c", "a-b"), ("x: 1", None)]
+)
+def test_the_active_collection_is_read_from_its_line(tmp_path, monkeypatch, line, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text(f"# collection: no\nx:\n  collection: no\n{line}\n")
+    if name:
+        assert active_collection() == name
+    else:
+        with pytest.raises(ValueError, match=r"^params\.yaml: collection: "):
+            active_collection()
 
 
 def test_a_stage_that_is_not_settled_before_its_work_does_so_itself():

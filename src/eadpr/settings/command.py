@@ -1,11 +1,14 @@
-"""Commands, as the modules of stages/ define them. What a stage is given stands once, in the signature of its `main`:
+"""Commands, as the modules of stages/ define them. A stage declares its settings and paths once:
 
-    @stage("{arms}/train.json")
-    def main(loss, train, machine, *, records, out): ...
+    @stage("{arm}/train.json", init="C/models/{init}", out="C/models/{arm}")
+    def main(loss, train, machine, *, records, init, out): ...
 
-Before the star stand the sections of the stage's config file, which come as `--config`, behind it the paths of its
-command line. `params_names` says what each name is. Where one is `machine`, the process is settled (`machine.settle`)
-before `main`, in which alone torch may be imported.
+    python -m stages.train eadpr --init base
+
+The parameters before the star are the sections of its config file in the collection's configs/, those behind it its
+paths, as patterns (`paths`). Names that `out` or the config file needs are arguments of the command line; other names
+are options. Each path can be given instead: --out PATH. If a section is `machine`, the process is settled
+(`machine.settle`) before `main`, in which alone torch may be imported.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ import pkgutil
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from eadpr.settings.paths import FIXED, active_collection, fields, locate
 
 if TYPE_CHECKING:
     import typer
@@ -31,71 +36,123 @@ USER_ERRORS = (ValueError, OSError, MemoryError)
 # after every 700, as is usual, that took a sixth of the time of `distractors` and about a tenth of imports.
 COLLECTED_AFTER = 50_000
 LONGEST = 600  # characters of a line of an error
-# By name, so that they are no code of every stage: a further section or another word for a path reruns nothing. The
-# module of a section's class is imported by the function that takes it.
+# By name, so that they are no code of every stage: a further section reruns nothing. The module of a section's class is
+# imported by the function that takes it.
 SECTIONS = "eadpr.settings.names:GIVEN"
-PATHS = "eadpr.settings.names:PATHS"
 SETTLE = "eadpr.runtime.machine:settle"
 ONLY_BY_NAME = inspect.Parameter.KEYWORD_ONLY
 
 
 class Stage(NamedTuple):
-    """`config` is the path of the config file in the collection's configs/. A field such as {arms} stands for each name
-    of that kind, and there is a file for each. `settled`: whether the process is settled before `main`."""
+    """A DVC stage. There is a config file for each name that `config` has a field for: {arm}, {base}, ..."""
 
     main: Callable[..., str]
     config: str
+    patterns: dict[str, str]  # of paths
     settled: bool = True
 
     def sections(self) -> list[str]:
-        """Their names. A section that has the name of a path is written with a `_` behind it in the signature."""
-        return [name.rstrip("_") for name, given in self._given() if given.kind is not ONLY_BY_NAME]
+        """Return the names of the sections that `main` takes."""
+        return [name for name, parameter in self._parameters() if parameter.kind is not ONLY_BY_NAME]
+
+    def paths(self) -> dict[str, str]:
+        """Return the patterns of the config file and of all paths by name."""
+        names = [name for name, parameter in self._parameters() if parameter.kind is ONLY_BY_NAME]
+        patterns = FIXED | self.patterns
+        return {"config": f"C/configs/{self.config}"} | {name: patterns[name] for name in names}
+
+    def arguments(self) -> list[str]:
+        """Return the names that the command line takes in order: those of the config file, then of the output."""
+        return list(dict.fromkeys(fields(self.config) + fields(self.paths().get("out", ""))))
+
+    def options(self) -> dict[str, str]:
+        """Return the options of the command line by name, each with what it stands for."""
+        paths = self.paths()
+        names = [name for pattern in paths.values() for name in fields(pattern) if name not in self.arguments()]
+        return dict.fromkeys(["collection", *names]) | paths
+
+    def locate(self, arguments: Mapping[str, str | None], options: Mapping[str, str | None]) -> dict[str, Path | None]:
+        """Return all paths. An option is a name in the pattern of a path, or a path: where no name is, or absolute."""
+        names = {name: value for name, value in arguments.items() if value is not None}
+        patterns, located = self.paths(), {}
+        for name, value in options.items():
+            if value is None or name == "collection":
+                continue
+            if name in patterns and (os.path.isabs(value) or name not in fields(patterns[name])):
+                located[name] = Path(value)
+            else:
+                names[name] = value
+        collection = options.get("collection")
+        optional = {name for name, parameter in self._parameters() if parameter.default is None}
+        for name, pattern in patterns.items():
+            if name in located:
+                continue
+            if missing := [field for field in fields(pattern) if field not in names]:
+                if name not in optional:
+                    needed = " ".join(field.upper() if field in arguments else f"--{field}" for field in missing)
+                    raise ValueError(f"--{name} is {pattern}: give {needed}, or its path")
+                located[name] = None
+            else:
+                collection = collection or active_collection()
+                located[name] = locate(pattern, collection, names)
+        return {name: located[name] for name in patterns}
 
     def read(self, config: Path) -> tuple:
-        """The sections of a config file in the order of `main`; None where the collection needs none."""
+        """Read the sections of a config file in the order of `main`; None where the collection needs none."""
         from eadpr.runtime.section import read
 
         kinds = pkgutil.resolve_name(SECTIONS)
         return read(config, **{name: pkgutil.resolve_name(kinds[name]) for name in self.sections()})
 
+    def run(self, paths: dict[str, Path | None]) -> str:
+        """Settle the process and do the work with these paths."""
+        sections = self.read(paths["config"])
+        if self.settled and "machine" in self.sections():
+            pkgutil.resolve_name(SETTLE)(sections[self.sections().index("machine")])
+        return self.main(*sections, **{name: path for name, path in paths.items() if name != "config"})
+
     def command(self) -> Callable[..., str]:
-        """A function whose signature Typer makes a command line of."""
+        """Return a function with the signature of the command line, for Typer."""
         import typer
 
-        def command(config: Path, **paths: Path | None) -> str:
-            sections = self.read(config)
-            if self.settled and "machine" in self.sections():
-                pkgutil.resolve_name(SETTLE)(sections[self.sections().index("machine")])
-            return self.main(*sections, **paths)
+        def command(**values: str | None) -> str:
+            arguments = {name: values[f"{name}_name"] for name in self.arguments()}
+            paths = self.locate(arguments, {name: values[name] for name in self.options()})
+            done = self.run(paths)
+            command.words = [str(word) for name, path in paths.items() if path for word in (f"--{name}", path)]
+            return done
 
-        said = pkgutil.resolve_name(PATHS)
-        options = {"config": typer.Option(..., help=f"JSON file of the sections {', '.join(self.sections())}.")}
-        for name, given in self._given():
-            if given.kind is ONLY_BY_NAME:
-                default = ... if given.default is inspect.Parameter.empty else given.default
-                options[name] = typer.Option(default, help=said[name])
+        parameters = {f"{name}_name": typer.Argument(None, metavar=name.upper()) for name in self.arguments()}
+        for name, pattern in self.options().items():
+            help = f"By default {pattern}." if pattern else None
+            parameters[name] = typer.Option(None, help=help)
+        parameters["collection"] = typer.Option(None, help="C is data/<collection>; by default that of params.yaml.")
         command.__signature__ = inspect.Signature(
-            inspect.Parameter(name, ONLY_BY_NAME, default=option, annotation=Path) for name, option in options.items()
+            inspect.Parameter(name, ONLY_BY_NAME, default=option, annotation=str) for name, option in parameters.items()
         )
-        command.__annotations__ = dict.fromkeys(options, Path)
+        command.__annotations__ = dict.fromkeys(parameters, str)
         command.__doc__ = self.main.__globals__["__doc__"]
         return command
 
-    def _given(self) -> list[tuple[str, inspect.Parameter]]:
+    def _parameters(self) -> list[tuple[str, inspect.Parameter]]:
         return list(inspect.signature(self.main).parameters.items())
 
 
-def stage(config: str | None = None, *, settled: bool = True) -> Callable[[Callable[..., str]], Stage]:
-    """A DVC stage; `config` is <its module>.json unless given. The decorated function stands last in its module: where
-    that is run (python -m) the stage is run. With `settled` false `main` settles the process itself."""
+def stage(config: str | None = None, *, settled: bool = True, **patterns: str) -> Callable[[Callable[..., str]], Stage]:
+    """Declare a DVC stage; `config` is <its module>.json by default, `patterns` are of the paths that are not FIXED.
 
-    def made(main: Callable[..., str]) -> Stage:
-        of_module = Stage(main, config or f"{Path(main.__code__.co_filename).stem}.json", settled)
+    The decorated function stands last in its module: if that is run (python -m), the stage is run. With `settled` false
+    `main` settles the process itself.
+    """
+
+    def declare(main: Callable[..., str]) -> Stage:
+        name = Path(main.__code__.co_filename).stem
+        declared_stage = Stage(main, config or f"{name}.json", patterns, settled)
         if main.__module__ == "__main__":
-            run(of_module.command())
-        return of_module
+            run(declared_stage.command())
+        return declared_stage
 
-    return made
+    return declare
 
 
 def command(main: Callable[..., str | None]) -> Callable[..., str | None]:
@@ -157,6 +214,7 @@ def _recorded(main: Callable[..., str | None]) -> Callable[..., None]:
         from eadpr.runtime import runs
 
         name = os.path.splitext(os.path.basename(sys.argv[0]))[0]
-        runs.record([name, *sys.argv[1:]], time.monotonic() - started)
+        words = getattr(main, "words", sys.argv[1:])  # a stage's with the paths that it found
+        runs.record([name, *words], time.monotonic() - started)
 
     return recording

@@ -1,6 +1,6 @@
-"""What the names in stages' signatures stand for: the class of each section, and what each path is.
+"""The class of each section that a stage can take, by the name in the stage's signature.
 
-One name means the same in every stage. The module must stay light, because `--help` imports it.
+One name means the same in every stage. Importing the module must stay cheap.
 """
 
 # The shared sections of params.yaml.
@@ -53,35 +53,3 @@ GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq"
     "writer": "eadpr.writers.config:Writer",
 }
 GIVEN |= {f"{name}_files": "eadpr.runtime.model_folders:ModelFiles" for name in ("annotator", "base", "reader")}
-# Help of the options; the docstrings of stages say what is in the outputs.
-PATHS = {
-    "accuracy": "JSON file that evaluate_evidence wrote.",
-    "annotator": "Folder of the annotator.",
-    "answers": "Table of a reader's answers to write.",
-    "distractors": "Folder of distractors.parquet and report.json.",
-    "duplicates": "Folder of near_duplicates.parquet and report.json.",
-    "evidence": "Table of evidence spans.",
-    "examples": "Folder of examples.parquet, distractors.parquet, report.json; of a report, the folder of such ones.",
-    "first": "Folder of the first of two rankings or readers.",
-    "init": "Folder of the model to start from.",
-    "log": "Folder to write the log to, in DVCLive's layout.",
-    "measured": "Folder that report wrote.",
-    "metrics": "JSON file of headline metrics to write.",
-    "model": "Folder of question_encoder and passage_encoder.",
-    "negatives": "Folder of negatives.parquet and report.json; of a report, the folder of such folders.",
-    "out": "Folder or file to write.",
-    "outcomes": "Folder of all tables of outcomes.",
-    "pairs": "Table of pair scores, none for BM25; of a report, the folder of such tables.",
-    "positives": "Folder of positives.parquet and folds.parquet.",
-    "ranking": "Folder of a ranking, train.parquet and evaluate.parquet; in paths/ the paths it was made of, if any.",
-    "rankings": "Folder of all rankings.",
-    "raw": "Folder of the collection's downloads.",
-    "reader": "Folder of a trained reader.",
-    "reading": "Folder of predictions.parquet.",
-    "records": "Folder of the collection's passages, questions, question sets, contexts and origins.",
-    "scores": "Table of a reader's scores of the ranking's passages.",
-    "second": "Folder of the second of two rankings or readers.",
-    "sources": "Folder of the collection's own files and pins.json.",
-    "training": "Folder of the arms' training logs.",
-    "vectors": "Folder of the passages' vectors, made with the same model.",
-}

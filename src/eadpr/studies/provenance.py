@@ -25,7 +25,7 @@ STUDY = "study"  # the command that runs the pipeline; others look at what it ma
 EXPLORE = "explore"  # shows what the other stages found
 FOLDER = "FOLDER"  # stands for a path of this machine
 _ABSOLUTE = re.compile(r"(?<![\w.:/~-])/[\w./+-]+")
-_RUN = re.compile(r"-m stages\.(\w+) --config data/\$\{collection\}/configs/(\S+)")
+_RUN = re.compile(r"-m stages\.(\w+) ")
 _COMMAND = re.compile(r"(?m)^`python -m stages\.(\w+) ?(.*)`\n\n(Measured at .*)")
 _LIST = re.compile(r"<!-- settings and code of each stage:\n(.*?)-->", re.DOTALL)
 
@@ -164,8 +164,10 @@ def _ran(values: Mapping[str, Any]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     count = times(values)
     for name, stage in read_yaml(Path("dvc.yaml"))["stages"].items():
-        if count[name] and name != EXPLORE and (run := _RUN.search(stage.get("do", stage)["cmd"])):
-            found.setdefault(run[1], set()).add(re.sub(r"\$\{.*?\}", "*", run[2]))
+        stage = stage.get("do", stage)
+        if count[name] and name != EXPLORE and (run := _RUN.search(stage["cmd"])):
+            config = next(dep for dep in stage["deps"] if "/configs/" in dep).partition("/configs/")[2]
+            found.setdefault(run[1], set()).add(re.sub(r"\$\{.*?\}", "*", config))
     return found
 
 
