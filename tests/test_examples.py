@@ -73,7 +73,7 @@ def test_an_arm_without_distractors_has_the_same_examples_and_does_not_depend_on
     files.write_json(sources / "configs/examples.json", {"examples": none.model_dump()})
     given = {name: sources / name for name in ("positives", "negatives", "distractors")}
     tables.write(sources / "distractors/distractors.parquet", Distractor, [pseudo("q9", "x")])
-    stage.main.command()(sources / "configs/examples.json", **given, out=sources / "again")
+    stage.main.run({"config": sources / "configs/examples.json", **given, "out": sources / "again"})
     assert files.tree_sha256(sources / "again") == files.tree_sha256(out)
 
 

@@ -31,7 +31,7 @@ SIZES = {"src": 25_800, "core": 11_100, "stages": 1_400, "tests": 27_100, "bench
 SOURCES = re.compile(r"corpus/|atlas/")  # readers of files and the generated collection
 # What stages add to the core.
 HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report|writers/(written|evidence)")
-WINGS = re.compile(r"(two_hops|readers|robustness|explorer|library|settings|studies|publishing)/(?!command)")
+WINGS = re.compile(r"(two_hops|readers|robustness|explorer|library|settings|studies|publishing)/(?!command|paths)")
 
 
 @pytest.mark.parametrize("name", PIPELINE)

@@ -61,10 +61,7 @@ def _shorten(value: Any) -> str:
 
 
 def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the sections of every config file of the active collection and arms, by the file's name.
-
-    Raises SettingError.
-    """
+    """Return the sections of every config file of the active collection and arms, by name. Raises SettingError."""
     shared = {key: value for key, value in values.items() if key in Settings.model_fields}
     layout = checked(Layout, {key: value for key, value in values.items() if key not in shared})
     of_collection(values, layout.collection)
