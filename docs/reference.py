@@ -13,13 +13,13 @@ import typer
 from ruamel.yaml import YAML
 
 import eadpr
+from eadpr.__main__ import COMMANDS
 from eadpr.evaluation import metrics as measures
 from eadpr.evaluation.awareness import AWARENESS, Compared
 from eadpr.readers import evaluate as of_readers
 from eadpr.readers.predictions import Prediction
-from eadpr.settings.command import ONLY_BY_NAME, Stage, app
+from eadpr.settings.command import Stage, app
 from eadpr.settings.model import Layout, Settings
-from eadpr.settings.names import PATHS
 from eadpr.storage import records, tables
 from eadpr.two_hops import evaluate as of_paths
 
@@ -139,8 +139,8 @@ def stages() -> str:
     pipeline = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     parts = [
         "# Stages\n\nEvery stage of `dvc.yaml`, in its order: what it does, the [settings](settings.md) that it reads"
-        " and the options of its command, `python -m stages.NAME`. DVC calls these commands with the paths; settings"
-        " come as `--config`. [Architecture](../architecture.md#stages) has one table of what stages read and write."
+        " and the options of its command, `python -m stages.NAME`. C stands for data/<collection>; a path can be given as"
+        " well as a name. [Architecture](../architecture.md#stages) has one table of what stages read and write."
     ]
     for name, stage in pipeline.items():
         stage = stage.get("do", stage)
@@ -150,13 +150,12 @@ def stages() -> str:
             parts.append(f"{said}, whose options stand under [commands](commands.md#{module.__name__.split('.')[1]}).")
             continue
         sections = ", ".join(_section(section) for section in module.main.sections())
-        given = inspect.signature(module.main.main).parameters.values()
+        arguments = [(name.upper(), "a name") for name in module.main.arguments()]
+        options = [(f"--{name}", pattern or "a name") for name, pattern in module.main.options().items()]
         options = [
-            (f"`--{one.name}`", "yes" if one.default is inspect.Parameter.empty else "no", PATHS[one.name])
-            for one in given
-            if one.kind is ONLY_BY_NAME
+            (f"`{name}`", f"`{pattern}`" if "/" in pattern else pattern) for name, pattern in arguments + options
         ]
-        parts += [f"{said} reads {sections}.", _table(("option", "required", "what it is"), options)]
+        parts += [f"{said} reads {sections}.", _table(("option", "default"), options)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -168,14 +167,13 @@ def commands() -> str:
     """Those for users, and the targets of the Makefile."""
     targets = re.findall(r"(?m)^([a-z-]+):.*## (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
     parts = ["# Commands", _table(("command", "does"), [(f"`make {name}`", said) for name, said in targets])]
-    folder = importlib.import_module("stages").__path__
-    for found in pkgutil.iter_modules(folder):
-        module = importlib.import_module(f"stages.{found.name}")
-        if isinstance(module.main, Stage):
-            continue
-        made = typer.main.get_command(app(module.main))
+    found = {name.replace("-", "_"): pkgutil.resolve_name(function) for name, function in COMMANDS.items()}
+    found["configs"] = importlib.import_module("stages.configs").main
+    for name, main in sorted(found.items()):
+        made = typer.main.get_command(app(main))
         options = [(_spelled(one), _default(one), getattr(one, "help", "") or "") for one in made.params]
-        parts += [f"## {found.name}\n\n{_plain(module)}", _table(("option", "default", "what it is"), options)]
+        said = inspect.cleandoc(main.__doc__ or importlib.import_module(main.__module__).__doc__)
+        parts += [f"## {name}\n\n{said}", _table(("option", "default", "what it is"), options)]
     return "\n\n".join(parts) + "\n"
 
 

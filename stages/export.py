@@ -1,55 +1,7 @@
-"""Write a ranking for other tools: TREC run, qrels by id and by answer, DPR's retrieval JSON.
+"""Write a ranking for other tools: TREC run, qrels by id and by answer, DPR's retrieval JSON."""
 
-A command for users, not a DVC stage.
-"""
+from eadpr.search.command import main as main
+from eadpr.settings.command import run
 
-from enum import StrEnum
-from pathlib import Path
-
-import typer
-
-from eadpr.settings.command import command
-
-
-class Format(StrEnum):
-    run = "run"
-    qrels_ids = "qrels-ids"
-    qrels_answers = "qrels-answers"
-    json = "json"
-
-
-@command
-def main(
-    ranking: Path = typer.Option(..., help="A ranking, e.g. data/atlas/rankings/eadpr/evaluate.parquet."),
-    records: Path = typer.Option(..., help="The collection's records, e.g. data/atlas/records."),
-    positives: Path = typer.Option(..., help="Folder of positives.parquet, e.g. data/atlas/positives."),
-    out: Path = typer.Option(..., help="Folder to write run.trec, qrels-*.trec and retrieval.json to."),
-    tag: str = typer.Option(None, help="Name of the run in its last column.  [default: the ranking's folder]"),
-    question_sets: list[str] = typer.Option(
-        [],
-        "--set",
-        help="Sets of the ranking whose questions qrels hold, the unranked too; by default the ranked ones.",
-    ),
-    formats: list[Format] = typer.Option(list(Format), "--format", help="What to write; repeat for several."),
-) -> None:
-    from eadpr.search import exports
-
-    judged = positives / "positives.parquet"
-    said = []
-    with exports.replacing_together(out) as made:
-        if Format.run in formats:
-            count = exports.write_trec_run(ranking, made / "run.trec", tag=tag or ranking.absolute().parent.name)
-            said.append(f"{count:,} lines in {out / 'run.trec'}")
-        if Format.qrels_ids in formats:
-            count = exports.write_id_qrels(records, judged, ranking, made / "qrels-ids.trec", sets=question_sets)
-            said.append(f"{count:,} lines in {out / 'qrels-ids.trec'}, for what the report counts by id")
-        if Format.qrels_answers in formats:
-            count = exports.write_answer_qrels(
-                records, judged, ranking, made / "qrels-answers.trec", sets=question_sets
-            )
-            said.append(f"{count:,} lines in {out / 'qrels-answers.trec'}, for what it counts by answer (top-k, MRR)")
-        if Format.json in formats:
-            count = exports.write_retrieval_json(ranking, records, made / "retrieval.json")
-            said.append(f"{count:,} questions in {out / 'retrieval.json'}")
-    for one in said:
-        typer.echo(f"export: {one}")
+if __name__ == "__main__":
+    run(main)

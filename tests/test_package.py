@@ -90,8 +90,8 @@ def test_the_wheel_works_alone(installed, tmp_path):
 
 def test_the_command_gathers_what_users_call(installed, tmp_path):
     said = ran([installed / "eadpr", "--help"], tmp_path).stdout
-    assert set(__main__.user_commands()) == set(re.findall(r"(?m)^  ([a-z][a-z-]+)  ", said.partition("Commands:")[2]))
-    assert {"add", "study", "probe-model", "explore"} < set(__main__.user_commands())
+    assert set(__main__.COMMANDS) == set(re.findall(r"(?m)^  ([a-z][a-z-]+)  ", said.partition("Commands:")[2]))
+    assert {"add", "study", "probe-model", "explore"} < set(__main__.COMMANDS)
     assert "Usage: eadpr explore " in ran([installed / "eadpr", "explore", "--help"], tmp_path).stdout
     done = ran([installed / "eadpr", "study", "--show", "x"], tmp_path)
     assert (done.returncode, done.stderr) == (1, "error: [Errno 2] No such file or directory: 'params.yaml'\n")
@@ -105,7 +105,7 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch):
     def missing() -> None:
         raise ModuleNotFoundError("No module named 'ruamel.yaml'", name="ruamel.yaml")
 
-    monkeypatch.setattr(__main__, "user_commands", lambda: {"describe": missing})
+    monkeypatch.setattr(__main__.commands, "run", lambda command: missing())
     with pytest.raises(SystemExit, match=r"error: ruamel is not installed; it comes with pip install 'eadpr\[pipeline"):
         __main__.main()
 

@@ -1,7 +1,9 @@
 """README and the pages of docs/: their commands are right, their links lead somewhere, their lines can be read."""
 
 import functools
+import importlib
 import itertools
+import pkgutil
 import re
 import shlex
 from pathlib import Path
@@ -14,7 +16,8 @@ from ruamel.yaml import YAML
 
 from docs import one_batch, paper_tables, reference, study_tables
 from docs.__main__ import MADE, check_nav, linked, place, write
-from eadpr.settings.command import app
+from eadpr.__main__ import COMMANDS
+from eadpr.settings.command import Stage, app
 from eadpr.settings.resolve import configs
 from eadpr.studies.run import changed, check_effect, expanded
 from tests import repository
@@ -69,11 +72,11 @@ def test_what_a_page_sets_is_valid(page, command):
     check_effect(changes, values_of(*before), values)
 
 
-@pytest.mark.parametrize(("page", "command"), said("python -m stages."))
+@pytest.mark.parametrize(("page", "command"), said("python -m stages.") + said("eadpr "))
 def test_a_command_of_a_page_has_these_options(page, command):
-    module, *words = shlex.split(command)[2:]
-    found = __import__(module, fromlist=["main"])
-    made = typer.main.get_command(app(getattr(found, "by_hand", found.main)))  # by_hand: beside a stage of DVC
+    module, *words = shlex.split(command)[1 if command.startswith("eadpr ") else 2 :]
+    main = importlib.import_module(module).main if "." in module else pkgutil.resolve_name(COMMANDS[module])
+    made = typer.main.get_command(app(main.command() if isinstance(main, Stage) else main))
     made.make_context(module, words, resilient_parsing=False) if words else None
     known = {option for one in made.params for option in (*one.opts, *one.secondary_opts)}
     assert {word for word in words if re.match(r"--?[a-zA-Z]", word)} <= known

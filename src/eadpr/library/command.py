@@ -1,0 +1,91 @@
+"""The command `eadpr probe-model`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from eadpr.library.texts import Texts
+
+
+def _model(name: str, key_variable: str | None, join: str | None) -> Any:
+    from eadpr.library import awareness, endpoint
+
+    if not name.startswith(("http://", "https://")):
+        awareness.check_loadable(name)
+        return name
+    url, _, model = name.partition("#")
+    if not model:
+        raise ValueError(f"{name} names no model of this endpoint; write it behind a #, as in {name}#bge-m3")
+    return endpoint.endpoint(url, model, key_variable=key_variable, join=join or awareness.JOIN)
+
+
+def _distractors(
+    rows: Path, columns: list[str], first: int | None, evidence: str, annotator: Path | None
+) -> list[Texts]:
+    from itertools import islice
+
+    from eadpr.corpus.formats.columns import parse_columns
+    from eadpr.library import texts
+
+    if not rows.is_file():
+        raise ValueError(f"--rows {rows} is no file")
+    given = islice(texts.read_rows(rows, parse_columns(columns)), first)
+    made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
+    if without := sum("masked" not in one.variants for one in made):
+        typer.echo(f"{without:,} of {len(made):,} rows have no answer in their text", err=True)
+    if made and all(set(one.variants) == {"positive"} for one in made):
+        raise ValueError(
+            f"{rows}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"
+        )
+    return made
+
+
+def main(
+    models: list[str] = typer.Argument(
+        ...,
+        help="Folders of arms, sentence-transformers by name or folder, or URL#NAME of OpenAI-compatible endpoints for"
+        " embeddings, as http://127.0.0.1:8000/v1#bge-m3.",
+    ),
+    rows: Path = typer.Option(..., help="SQuAD's JSON, or CSV, TSV, JSONL, Parquet of question, answers, text, title."),
+    columns: list[str] = typer.Option([], help="FIELD=COLUMN of the rows, as question=asked; again for each."),
+    evidence: str = typer.Option(
+        "sentence",
+        help="What is evidence: sentence or pseudo; or window or answer, which have no controlled AA-evidence.",
+    ),
+    annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
+    first: int = typer.Option(None, min=1, help="Only so many rows."),
+    bm25: bool = typer.Option(False, help="A row for BM25, with the statistics of these passages."),
+    join: str = typer.Option(
+        None,
+        help="One text of title and text, for models that read one; by default as `publish` wrote it into the folder,"
+        " else '{title} {text}'.",
+    ),
+    key_variable: str = typer.Option(None, help="The environment variable with the key of the endpoints."),
+    out: Path = typer.Option(None, help="Write the table to this file in place of printing it."),
+    plot: Path = typer.Option(None, help="Write a plot to this file too, an SVG."),
+) -> str | None:
+    """Measure whether models know evidence, by answer awareness and its controls: eadpr probe-model MODEL... --rows F."""
+    from eadpr.library import awareness
+    from eadpr.library.bm25 import bm25 as score_by_bm25
+    from eadpr.runtime import files
+
+    if plot and plot.suffix != ".svg":
+        raise ValueError(f"--plot {plot}: only SVG is written; let the name end in .svg")
+    scorers = {name: _model(name, key_variable, join) for name in models}
+    made = _distractors(rows, columns, first, evidence, annotator)
+    found = {name: awareness.awareness(scorer, made, join=join) for name, scorer in scorers.items()}
+    if bm25:
+        corpus = dict.fromkeys(f"{one.title} {one.variants['positive']}" for one in made)  # each passage once
+        found["bm25"] = awareness.awareness(score_by_bm25(corpus), made)
+    table = awareness.table(found)
+    if out is None:
+        typer.echo(table)
+    else:
+        files.write_text(out, f"{table}\n")
+    if plot:  # last: what was measured is there, whatever becomes of the plot
+        files.write_text(plot, awareness.plot(found))
+    return None if out is None else f"probe_model: {len(made):,} rows, {len(found)} models, in {out}"
