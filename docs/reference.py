@@ -139,7 +139,7 @@ def stages() -> str:
     pipeline = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     parts = [
         "# Stages\n\nEvery stage of `dvc.yaml`, in its order: what it does, the [settings](settings.md) that it reads"
-        " and the options of its command, `python -m stages.NAME`. C stands for data/<collection>; a path can be given as"
+        " and the options of its command, `python -m stages.NAME`. C is data/<collection>; a path can be given as"
         " well as a name. [Architecture](../architecture.md#stages) has one table of what stages read and write."
     ]
     for name, stage in pipeline.items():

@@ -9,7 +9,8 @@ import zlib
 import pytest
 
 from eadpr.evaluation.outcomes import Outcomes
-from eadpr.explorer import command, explore, gather, rankings, words
+from eadpr.explorer import command as explore_command
+from eadpr.explorer import explore, gather, rankings, words
 from eadpr.explorer.config import Explore
 from eadpr.explorer.page import make_page, pack
 from eadpr.explorer.rankings import ExploreInputs
@@ -222,14 +223,14 @@ def test_the_command_finds_the_collection_and_the_outputs_of_the_pipeline(copied
     monkeypatch.chdir(tmp_path)
     options = {"arm": ["eadpr"], "question_set": [], "depth": 3, "out": None}
     with pytest.raises(ValueError, match="--collection: none is named; known are none"):
-        command.main(collection=None, **options)
+        explore_command.main(collection=None, **options)
     active = Explore(rankings=["bm25", "dpr", "eadpr"], near_duplicates=[])
     config = folder / "configs" / "explore.json"
     config.parent.mkdir()
     write_config(config, report=REPORT, sets=SETS, explore=active)
     with pytest.raises(ValueError, match=r"--collection: .other. .*known are toy"):
-        command.main(collection="other", **options)
-    summary = command.main(collection=None, **options)
+        explore_command.main(collection="other", **options)
+    summary = explore_command.main(collection=None, **options)
     assert re.fullmatch(r"5 questions, 1 rankings, \d\.\d MB in explore-toy\.html", summary)
     inputs = explore.find_outputs(folder, tmp_path / "reports" / "toy").inputs
     paths = {name: path for name, path in inputs._asdict().items() if name != "report"}

@@ -68,7 +68,7 @@ def main(
     out: Path = typer.Option(None, help="Write the table to this file in place of printing it."),
     plot: Path = typer.Option(None, help="Write a plot to this file too, an SVG."),
 ) -> str | None:
-    """Measure whether models know evidence, by answer awareness and its controls: eadpr probe-model MODEL... --rows F."""
+    """Measure by answer awareness whether models know evidence: eadpr probe-model MODEL... --rows FILE."""
     from eadpr.library import awareness
     from eadpr.library.bm25 import bm25 as score_by_bm25
     from eadpr.runtime import files
