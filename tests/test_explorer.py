@@ -20,6 +20,7 @@ from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import PairScore, Ranked
+from stages import explore as stage
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS, evaluated, write_config
 from tests.explorer_toy import COUNTS, WITH_ALL
@@ -236,7 +237,7 @@ def test_the_command_finds_the_collection_and_the_outputs_of_the_pipeline(copied
     paths = {name: path for name, path in inputs._asdict().items() if name != "report"}
     files.write_text(inputs.rankings / "old" / "evaluate.parquet", "")
     out = tmp_path / "reports" / "toy.html"
-    said = command.main.main(REPORT, SETS, active, **paths, measured=inputs.report, out=out)
+    said = stage.main.main(REPORT, SETS, active, **paths, measured=inputs.report, out=out)
     assert said.startswith(f"explore: deleted {inputs.rankings / 'old'}, a ranking")
     assert out.exists()
     assert not (inputs.rankings / "old").exists()
