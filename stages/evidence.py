@@ -7,12 +7,19 @@ from eadpr.settings.command import stage
 def main(evidence, endpoint, sets, machine, *, records, positives, annotator, out):
     from eadpr.supervision.evidence import find_evidence
 
-    by = None
+    chooser = None
     if endpoint:
         from eadpr.writers.evidence import by_endpoint
 
-        by = by_endpoint(endpoint)
+        chooser = by_endpoint(endpoint)
     count = find_evidence(
-        evidence, sets, machine, records=records, positives=positives, annotator_folder=annotator, out=out, by=by
+        evidence,
+        sets,
+        machine,
+        records=records,
+        positives=positives,
+        annotator_folder=annotator,
+        out=out,
+        chooser=chooser,
     )
     return f"{count} rows of evidence"

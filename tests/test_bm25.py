@@ -155,17 +155,6 @@ def test_a_damaged_index_is_set_aside_and_built_anew(tmp_path, capfd):
         assert len(Searcher(built, bm25=SETTINGS).search(["zebra"])[0]) == 20
 
 
-def test_the_index_of_another_pyserini_is_built_anew(tmp_path, monkeypatch):
-    path, folder = tmp_path / "passages.parquet", tmp_path / "work"
-    folder.mkdir()
-    tables.write(path, Passage, (Passage(*p, None) for p in ties(20)))
-    monkeypatch.setattr(module, "version", lambda name: f"{name}-of-before")
-    before = index(path, folder, bm25=SETTINGS)
-    monkeypatch.undo()
-    assert index(path, folder, bm25=SETTINGS) != before
-    assert not before.exists()
-
-
 def test_missing_documents_are_an_error(tmp_path, monkeypatch):
     path, folder = tmp_path / "passages.parquet", tmp_path / "work"
     folder.mkdir()

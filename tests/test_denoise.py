@@ -15,6 +15,8 @@ from eadpr.supervision.examples import ArmExamples, make_examples
 from eadpr.supervision.negatives import Negatives, mine_negatives
 from tests.toy_records import promoted, question, write_ranking, write_records
 
+pytestmark = pytest.mark.readers
+
 RULE = Denoise(below=0.1, above=None)
 BOTH = Denoise(below=0.1, above=0.9)
 EXAMPLES = ArmExamples(strategy="none", forms={"cut": 1.0}, positive="random", questions=None, seed=2, placebos=None)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from eadpr.evaluation.evidence import evaluate_evidence, judge_spans, measure_pair
-from eadpr.runtime import cache, files, jobs, machine
+from eadpr.runtime import cache, files
 from eadpr.runtime.model_folders import model_files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -153,13 +153,6 @@ def pseudo(of: Pair, score) -> Evidence:
     return row
 
 
-def test_a_passage_of_one_span_has_evidence_but_no_distractor():
-    asked = pair(text="She was born in Rome.")
-    row = pseudo(asked, lambda requests: np.arange(len(requests), dtype=np.float32))
-    assert chosen(row, asked.passage.text) == ["She was born in Rome."]
-    assert cut(asked, row, may_hold_answer=True).reason == "nothing_left"
-
-
 @pytest.mark.parametrize("text", ["", " \n"])
 @pytest.mark.parametrize("shortlist", [None, 0.5])
 @pytest.mark.parametrize("by", [None, Choose(lambda found: ([0] for _ in found), [])])
@@ -235,26 +228,12 @@ def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypat
     assert first.chosen == [int(np.argmax([span.nll for span in first.spans]))]
 
 
-@pytest.mark.parametrize(("cards", "workers"), [(1, 3), (2, 1), (3, 2)])
-def test_any_number_of_cards_and_workers_gives_the_bytes_of_one(cards, workers, stage, monkeypatch):
-    """A shard is a pair, of six in all; a card that gets one loads the annotator once."""
-    monkeypatch.setattr(evidence, "SHARD", 1)
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    alone, loaded, load = files.sha256(stage["out"]), [], qa_model.load
-    monkeypatch.setattr(machine, "devices", lambda: ["cpu"] * cards)
-    monkeypatch.setitem(jobs.WORKERS, "cpu", workers)
-    monkeypatch.setattr(qa_model, "load", lambda *given, **named: loaded.append(given) or load(*given, **named))
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    assert files.sha256(stage["out"]) == alone
-    assert 1 <= len(loaded) <= cards
-
-
 @pytest.mark.parametrize("by", [None, Choose(lambda found: ([0] for _ in found), [])])
 def test_a_model_that_chooses_nothing_is_not_loaded(by, stage, monkeypatch):
     strategies = EVIDENCE.strategies if by else ["gold"]
     monkeypatch.setattr(qa_model, "load", lambda *_, **__: pytest.fail("loaded"))
     settings = EVIDENCE.model_copy(update={"strategies": strategies})
-    assert find_evidence(settings, SEPARATE, HARDWARE, **stage, by=by) == 6 * len(strategies)
+    assert find_evidence(settings, SEPARATE, HARDWARE, **stage, chooser=by) == 6 * len(strategies)
 
 
 def test_evidence_is_found_for_the_questions_to_validate_with(stage):
@@ -279,13 +258,6 @@ def killed_in_its_second_shard(stage, monkeypatch) -> list[list[str]]:
     with pytest.raises(KeyboardInterrupt):
         find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     return shards
-
-
-def test_shards_of_another_version_of_a_library_are_made_again(stage, monkeypatch, update_library):
-    shards = killed_in_its_second_shard(stage, monkeypatch)
-    update_library()
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    assert [len(shard) for shard in shards[2:]] == [4, 2]
 
 
 def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
@@ -317,15 +289,6 @@ def test_a_damaged_piece_of_kept_work_is_made_anew(stage, monkeypatch, capsys, p
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     assert f"{piece} was damaged: it is {piece}.damaged now" in capsys.readouterr().err
     assert files.sha256(stage["out"]) == before
-
-
-def test_a_shard_without_its_checksum_is_of_a_killed_process_and_made_again(stage, monkeypatch, capsys):
-    monkeypatch.setattr(cache, "seal", Mock(side_effect=[None, KeyboardInterrupt]))
-    with pytest.raises(KeyboardInterrupt):
-        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    monkeypatch.undo()
-    assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
-    assert "damaged" not in capsys.readouterr().err
 
 
 def test_a_part_of_written_pairs_is_that_of_the_stream(stage, monkeypatch):

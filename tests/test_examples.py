@@ -207,13 +207,6 @@ def test_a_form_that_a_pair_lacks_gives_way_to_the_next_round_and_to_cut_at_last
     assert len(report["fallbacks"]) == 4
 
 
-def test_a_form_of_no_share_is_not_taken(sources):
-    write_forms(sources, {"q1": ["filled"], "q2": ["cut", "filled"]})
-    _, rows, out = make(sources, asking_for(cut=1.0, filled=0.0))
-    assert (forms_of(out), [row.distractors for row in rows]) == ({"q2": "cut"}, [[], [0]])
-    assert "forms" not in json.loads((out / "report.json").read_text())["train"]
-
-
 def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
     """Beside a swapped one, or none, they are cut; they are no levels of the examples."""
     had = {

@@ -36,7 +36,7 @@ from tests.supervision_toy import RECIPE
 from tests.toy_records import question
 from tests.training_toy import CITIES, MACHINE, NAMES, series
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.readers, pytest.mark.usefixtures("one_thread")]
 
 FID = Reader.model_validate(READER.model_dump() | {"kind": "fid", "learning_rate": 1e-2, "passages": 2})
 EVALUATED = range(3, len(NAMES), 4)

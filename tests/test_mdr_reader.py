@@ -23,6 +23,8 @@ from tests.path_reading_toy import LEARNING, READ, write_all
 from tests.reading_toy import MACHINE, train
 from tests.small_collection import WORDS, python
 
+pytestmark = pytest.mark.readers
+
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[unused1]", "yes", "no", *WORDS]
 SETTINGS = LEARNING.model_copy(update={"steps": 0})
 LONGEST = READ.path_answer_tokens

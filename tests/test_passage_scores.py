@@ -22,7 +22,7 @@ from tests.reading_toy import READER, train, write_reading
 from tests.toy_records import write_ranking
 from tests.training_toy import MACHINE, NAMES
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.readers, pytest.mark.usefixtures("one_thread")]
 
 EVERYONE = range(len(NAMES))
 LEARNT = [i for i in EVERYONE if i % 4 != 3]

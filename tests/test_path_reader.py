@@ -28,6 +28,8 @@ from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, write_all
 from tests.reading_toy import SETS
 from tests.small_collection import MACHINE
 
+pytestmark = pytest.mark.readers
+
 HARDWARE = Machine(**MACHINE)
 SETTINGS = LEARNING.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 4, "depth": 5})
 

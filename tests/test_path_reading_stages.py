@@ -22,6 +22,8 @@ from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported
 from tests.reading_toy import train
 from tests.small_collection import MACHINE, question
 
+pytestmark = pytest.mark.readers
+
 HARDWARE = Machine(**MACHINE)
 EVALUATED = Sets(train=[], evaluate=["toy/dev"], annotator=[])
 

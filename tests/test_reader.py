@@ -15,7 +15,7 @@ from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.readers import extractive, kinds, selection
 from eadpr.readers import train as training
 from eadpr.readers.answer import ExtractiveAnswerer, answer_questions
-from eadpr.readers.evaluate import evaluate_reading, reading_values
+from eadpr.readers.evaluate import evaluate_reading
 from eadpr.readers.inputs import NOWHERE, Input, PassagePiece, Tokens, make_input, tokenize
 from eadpr.readers.lessons import PassageExamples, extractive_terms
 from eadpr.readers.predictions import Prediction
@@ -31,12 +31,12 @@ from eadpr.training.state import TrainingState
 from tests import reading_toy
 from tests.conftest import threads
 from tests.evaluated import summary
-from tests.killed import assert_goes_on, assert_shards_go_on, die_in_second_shard, made_shards
+from tests.killed import assert_goes_on, assert_shards_go_on
 from tests.reading_toy import READ, READER, SETS, write_reading
 from tests.toy_records import question, write_records
 from tests.training_toy import CITIES, MACHINE, NAMES, series
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.readers, pytest.mark.usefixtures("one_thread")]
 
 ROOT = Path(__file__).resolve().parent.parent
 EVALUATED = range(3, len(NAMES), 4)
@@ -271,17 +271,6 @@ def test_a_reading_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
     assert_shards_go_on(answer, "readings", folder=tmp_path, monkeypatch=monkeypatch)
 
 
-def test_other_settings_do_not_go_on_with_a_reading_that_died(toy, trained, tmp_path, monkeypatch):
-    paths = toy / "records", toy / "ranking", trained / "reader", tmp_path / "reading"
-
-    def answer(**changes) -> None:
-        answer_questions(*paths, settings=READ.model_copy(update=changes), sets=SETS, hardware=MACHINE)
-
-    die_in_second_shard(answer, monkeypatch)
-    assert made_shards(lambda: answer(answer_tokens=1), monkeypatch)[0] == "000000.parquet"
-    assert made_shards(answer, monkeypatch)[0] == "000001.parquet"
-
-
 def evaluated(toy: Path, folder: Path, *ids: str) -> dict:
     """What is measured of one answer to each question."""
     found = [Prediction(question_id, 1, CITIES[3]) for question_id in ids]
@@ -296,11 +285,6 @@ def evaluated(toy: Path, folder: Path, *ids: str) -> dict:
 def test_a_question_without_a_prediction_counts_as_wrong(toy, tmp_path):
     report = evaluated(toy, tmp_path, "q3")
     assert (report["em_1"], report["f1_1"], report["n"], report["n_read"]) == (0.2, 0.2, 5, 1)
-
-
-def test_patterns_are_judged_as_patterns():
-    asked = question("q", [r"Ar\w+"], "regex")
-    assert reading_values([asked], {(asked.id, 1): "Aron"}, [1])["em_1"].values.tolist() == [1.0]
 
 
 @pytest.mark.parametrize(("ids", "message"), [
@@ -324,13 +308,6 @@ def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkey
     for device in ("cpu", "cuda"):
         monkeypatch.setattr(machine, "device", lambda device=device: device)
         assert answerer(asked, []) == [nothing._replace(top_k=k) for k in READ.top_k]
-
-
-def test_two_runs_give_the_same_bytes_and_another_seed_others(toy, tmp_path):
-    for name, seed in (("a", 3), ("b", 3), ("c", 4)):
-        train(toy, tmp_path / name, seed=seed, steps=3, dropout=0.1)
-    assert files.tree_sha256(tmp_path / "a") == files.tree_sha256(tmp_path / "b")
-    assert files.tree_sha256(tmp_path / "a" / "reader") != files.tree_sha256(tmp_path / "c" / "reader")
 
 
 def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from eadpr.readers.evaluate import exact_match, f1
 from eadpr.text.answers import exact_match_normal
 
+pytestmark = pytest.mark.readers
+
 
 @pytest.mark.parametrize(("answer", "normal"), [
     ("The A-Team's  an  apple", "ateams apple"), ("the", ""), ("Théâtre — the end", "théâtre — end"),

@@ -18,7 +18,7 @@ from eadpr.supervision.spans import sentences_of
 from tests.small_pipeline import Project, create, ran
 from tests.toy_records import promoted
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.readers, pytest.mark.pipeline]
 
 # Two-hop questions alone, 65 to train on and 65 to evaluate, whose evidence is given.
 TOY = {

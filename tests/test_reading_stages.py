@@ -15,6 +15,8 @@ from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.reading_toy import READ, READER, write_reading
 from tests.small_collection import MACHINE, SETS, stages, write_config
 
+pytestmark = pytest.mark.readers
+
 ARMS = {"bm25": ["bm25"], "dpr": ["dpr", "dpr2"], "eadpr": ["eadpr", "eadpr2"]}
 
 

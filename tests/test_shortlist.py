@@ -9,7 +9,7 @@ from transformers import BartConfig, BartForConditionalGeneration
 
 from eadpr.storage import tables
 from eadpr.storage.records import Evidence, Span
-from eadpr.supervision import answer_nll, evidence, qa_model, shortlist, small_t5
+from eadpr.supervision import answer_nll, qa_model, shortlist, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.evidence import Annotate, find_evidence
@@ -153,14 +153,3 @@ def test_with_every_span_on_the_shortlist_the_stage_finds_what_it_finds_without(
         assert other._replace(nll_full=None, spans=[]) == one._replace(nll_full=None, spans=[])
         assert other.nll_full == pytest.approx(one.nll_full, abs=1e-4)
         assert [span.nll for span in other.spans] == pytest.approx([span.nll for span in one.spans], abs=1e-4)
-
-
-def test_with_no_margin_the_stage_scores_nothing_exactly(stage, tmp_path, monkeypatch):
-    monkeypatch.setattr(evidence.answer_nll, "_score", None)
-    settings = EVIDENCE.model_copy(update={"shortlist": 0.0})
-    find_evidence(settings, SEPARATE, HARDWARE, **stage, out=tmp_path / "evidence.parquet")
-    for row in tables.rows(tmp_path / "evidence.parquet", Evidence):
-        if row.strategy == "pseudo":
-            assert {span.nll for span in row.spans} == {None}
-            assert row.nll_full > 0
-            assert len(row.chosen) == 1

@@ -281,7 +281,7 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     server.says = lambda body: replies.get(re.search(r"Person (\d)", body["messages"][0]["content"])[1], "2")
     by = by_endpoint(task(server, prompt=FIND))
     strategies = EVIDENCE.model_copy(update={"strategies": ["pseudo", "placebo"]})
-    assert find_evidence(strategies, SEPARATE, HARDWARE, **toy, by=by) == 12
+    assert find_evidence(strategies, SEPARATE, HARDWARE, **toy, chooser=by) == 12
     rows = {row.question_id: row for row in tables.rows(toy["out"], Evidence) if row.strategy == "pseudo"}
     expected = {"q0": ([], 3), "q1": ([], 0), **{f"q{i}": ([1], 3) for i in range(2, 6)}}
     assert {i: (row.chosen, len(row.spans)) for i, row in rows.items()} == expected
@@ -290,7 +290,7 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == expected
     assert len(server.requests) == 7
     again = toy | {"out": toy["out"].with_name("again.parquet")}
-    find_evidence(strategies, SEPARATE, HARDWARE, **again, by=by)
+    find_evidence(strategies, SEPARATE, HARDWARE, **again, chooser=by)
     assert len(server.requests) == 7
     assert again["out"].read_bytes() == toy["out"].read_bytes()
 
@@ -298,10 +298,10 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
 def test_a_killed_search_goes_on_and_another_prompt_asks_anew(server, toy):
     server.says = lambda body: None if "Person 4" in body["messages"][0]["content"] else "2"
     with pytest.raises(OSError, match="HTTP 401"):
-        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, by=by_endpoint(task(server, prompt=FIND)))
+        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, chooser=by_endpoint(task(server, prompt=FIND)))
     before = len(server.requests)
     server.says = lambda body: "2"
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, by=by_endpoint(task(server, prompt=FIND)))
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, chooser=by_endpoint(task(server, prompt=FIND)))
     assert 1 <= len(server.requests) - before <= 2  # q5 may have been asked before q4 failed, or not
     keys = [by_endpoint(task(server, prompt=prompt)).key for prompt in (FIND, FIND + "?")]
     assert keys[0] != keys[1]

@@ -41,7 +41,7 @@ class Tokens(NamedTuple):
 
 class PassagePiece(NamedTuple):
     """The text of a passage in an input: the place of its first token, its number of tokens there, and the `offsets` of
-    all its tokens, also of those cut off."""
+    all its tokens, also of tokens cut off."""
 
     begin: int
     length: int

@@ -27,7 +27,7 @@ ScoreQuestion = Callable[[tuple[str, list[list[str]]]], Iterator[PassageScore]] 
 
 
 class ScoringInputs(NamedTuple):
-    """Folders; the first of `readers` scores the questions of half 0, the second those of half 1 (`Fold`)."""
+    """Folders; `readers` score the questions of half 0 and of half 1 (`Fold`)."""
 
     records: Path
     positives: Path

@@ -24,7 +24,7 @@ class Prediction(NamedTuple):
     An extractive reader gives its place: `start` and `end` are offsets into the text of `passage_id`, and
     `passage_score` is the logit of that passage or path. `answer_score` is a log-probability: of the span among all
     spans of the passage, of the generated words, or, from paths, of the answer among all answers; MDR's reader gives a
-    weighted sum of logits. The answer is empty if there is none. Yes and no have no place, and an answer that begins in
+    weighted sum of logits. No answer is an empty one. Yes and no have no place, and an answer that begins in
     a title has no offsets. `support` are the supporting sentences, None for a reader of passages.
     """
 

@@ -34,7 +34,7 @@ TARGET_TOKENS = 64  # longer answers are cut
 
 
 def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> list[list[str]]:
-    """Return the questions to train each model on: one list if none of them is to be annotated, else one per half.
+    """Return the questions to train each model on: one list if no model annotates any of them, else one per half.
 
     Model k annotates half k, so it learns from the other half and from the training questions that no model annotates.
     """

@@ -1,6 +1,6 @@
 """The annotator's training as a task of the common training loop: continuing passages first, then answering.
 
-Continuing: the model reads a passage and a snippet of it, and writes the tokens that follow the snippet. All of these
+Continuing: the model reads a passage and a snippet of it, and writes the tokens that follow the snippet. All tokens
 are in the input, so a T5 with random weights learns within some hundred steps to look things up and copy them, as it
 must to answer from a passage. T5's span corruption hides 15 % of the tokens, and hardly any of them stands elsewhere in
 the input; with it a small model still only guessed likely words when practice ended (docs/log.md).

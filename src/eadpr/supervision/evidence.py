@@ -64,7 +64,7 @@ def find_evidence(
     positives: Path,
     annotator_folder: Path,
     out: Path,
-    by: Choose | None = None,
+    chooser: Choose | None = None,
 ) -> int:
     """Write a row for every strategy and positive of the questions trained or evaluated on; return the number of rows.
 
@@ -73,14 +73,14 @@ def find_evidence(
     """
     pseudo = "pseudo" in settings.strategies
     manifest = annotator_manifest.read_manifest(annotator_folder)
-    if pseudo and not manifest.models and by is None:
+    if pseudo and not manifest.models and chooser is None:
         raise ValueError(
             "evidence.strategies holds pseudo, but annotator.model is none; set a model, or leave pseudo out"
         )
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positive_table, annotator_folder]
-    key = machine.key(__file__, inputs, settings, sets, hardware, *(by.key if by else []))
+    key = machine.key(__file__, inputs, settings, sets, hardware, *(chooser.key if chooser else []))
     ids = questions.read_question_ids(records / "question_sets.parquet", [*sets.learnt, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         pair_table = workspace / "pairs.parquet"
@@ -93,9 +93,9 @@ def find_evidence(
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
         missing = [number for number, shard in enumerate(shards) if not cache.intact(shard)]
         if missing:
-            models = range(len(manifest.models)) if pseudo and by is None else []
+            models = range(len(manifest.models)) if pseudo and chooser is None else []
             load = functools.partial(qa_model.load_scorers, annotator_folder, manifest, hardware, models)
-            make = functools.partial(ShardAnnotator, pair_table, manifest, settings, hardware, shards, SHARD, by)
+            make = functools.partial(ShardAnnotator, pair_table, manifest, settings, hardware, shards, SHARD, chooser)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
                 for count in jobs.make_shards(load, make, missing, hardware):
@@ -117,13 +117,13 @@ class ShardAnnotator:
     hardware: Machine
     shards: Sequence[Path]
     size: int
-    by: Choose | None
+    chooser: Choose | None
     models: Sequence[QaModel]
 
     def __call__(self, number: int) -> Iterator[int]:
         """Write shard `number`, then yield its number of pairs."""
         scorers = make_scorers(self.models.__getitem__, self.settings, self.hardware)
-        annotate = Annotate(self.settings, self.manifest, *scorers, self.by)
+        annotate = Annotate(self.settings, self.manifest, *scorers, self.chooser)
         shard = pairs.read_range(self.pair_table, first=number * self.size, count=self.size)
         tables.write(self.shards[number], Evidence, annotate(shard))
         cache.seal(self.shards[number])
@@ -141,7 +141,7 @@ class Annotate:
     manifest: Manifest
     score: Score
     glance: Glance | None = None
-    by: Choose | None = None
+    chooser: Choose | None = None
 
     def __call__(self, pairs: Sequence[Pair]) -> Iterator[Evidence]:
         strategies = self.settings.strategies
@@ -160,7 +160,7 @@ class Annotate:
         rows = [_row(pair, "pseudo", self._segments(pair), []) for pair in pairs]
         # Some of HotpotQA's pages have no text.
         askable = [i for i, pair in enumerate(pairs) if pair.target and rows[i].spans]
-        if self.by:
+        if self.chooser:
             self._choose_by_language_model(pairs, rows, askable)
             return rows
         seen, of_model = self.manifest.seen(), defaultdict[int, list[int]](list)
@@ -198,15 +198,15 @@ class Annotate:
     def _choose_by_language_model(self, pairs: Sequence[Pair], rows: list[Evidence], askable: Sequence[int]) -> None:
         """Put the choices into `rows`.
 
-        A pair with an unreadable reply keeps its spans, none of them chosen; a pair without evidence gets no spans.
+        A pair with an unreadable reply keeps its spans, but no choice; a pair without evidence gets no spans.
         """
         questions = [(pairs[i], self._segments(pairs[i])) for i in askable]
-        for i, choice in zip(askable, self.by.choose(questions), strict=True):
+        for i, choice in zip(askable, self.chooser.choose(questions), strict=True):
             if choice is not None:
                 rows[i] = rows[i]._replace(chosen=choice, spans=rows[i].spans if choice else [])
 
     def _find_placebos(self, pair: Pair, evidence: Evidence) -> dict[str, Evidence]:
-        """Return a row for each kind of placebo; nothing is chosen where the pair has none of that kind."""
+        """Return a row for each kind of placebo; nothing is chosen if the pair has no such piece."""
         pieces = placebos.choose_placebos(
             pair.passage,
             evidence.chosen_spans,

@@ -41,7 +41,7 @@ class Examples(Section):
 
     @field_validator("forms")
     @classmethod
-    def _whole(cls, forms: dict[Form, float]) -> dict[Form, float]:
+    def _add_up(cls, forms: dict[Form, float]) -> dict[Form, float]:
         if not math.isclose(sum(forms.values()), 1, rel_tol=0, abs_tol=1e-9):
             raise ValueError(f"shares must add up to 1, but add up to {sum(forms.values()):.6g}")
         return forms

@@ -6,7 +6,7 @@ random  drawn from the sentences nearest in length in a pool of passages of the 
 title   the nearest in length from the passages around the positive with its title; among equals one is drawn
 ranked  the same from the best passages of the question's BM25 ranking
 
-The latter two use none of the question's positives.
+`title` and `ranked` use no positive of the question.
 """
 
 import tempfile
@@ -41,7 +41,7 @@ class Fillers:
         self._seed, self._candidates, self.drawn = seed, candidates, drawn
 
     def sentence(self, pair: Pair, piece: str, number: int, avoid: Collection[str] = ()) -> str | None:
-        """Return a filler for a piece of the pair's passage that is not in `avoid`, or None if there is none.
+        """Return a filler for a piece of the pair's passage that is not in `avoid`, or None.
 
         Another number draws another filler, or the same by chance. Unless fillers are `random`, pairs must come in the
         order of positives.parquet; any may be left out.

@@ -88,7 +88,7 @@ class Forms:
 
 
 def cut(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Attempt:
-    """Return the passage without the chosen spans, or one of these reasons:
+    """Return the passage without the chosen spans, or a reason:
 
     no_answer         the question has no answer to look for in the passage
     no_evidence, no_placebo  the strategy chose nothing
@@ -108,7 +108,7 @@ def fill(
 ) -> Attempt:
     """Return the passage with a filler for each chosen span; fillers differ, and none is among `avoid`.
 
-    Further reasons: not_sentences, a span is no sentence of the passage; no_filler, there is none for a span.
+    Further reasons: not_sentences, a span is no sentence of the passage; no_filler, a span has no filler.
     """
     attempt = _cut(pair, evidence)
     if attempt.distractor is None:
@@ -127,8 +127,7 @@ def fill(
 def choose_fillers(
     pair: Pair, pieces: Sequence[Span], fillers: Fillers, *, first: int = 0, avoid: Collection[str] = ()
 ) -> list[str] | None:
-    """Return a different filler for each of these sentences, drawn by the numbers from `first` on, or None if one has
-    none."""
+    """Return a different filler for each sentence, drawn by numbers from `first` on, or None if one has no filler."""
     chosen: list[str] = []
     for number, (start, end) in enumerate(pieces, start=first):
         filler = fillers.sentence(pair, pair.passage.text[start:end], number, {*avoid, *chosen})
@@ -139,7 +138,7 @@ def choose_fillers(
 
 
 def apply_swap(pair: Pair, evidence: Evidence, swap: Swap | None) -> Attempt:
-    """Return the passage with another answer, whatever the evidence is; none of the question's may be left.
+    """Return the passage with another answer, whatever the evidence is; no answer of the question may be left.
 
     Further reason: no_swap, there is no other answer, or no answer in the passage.
     """

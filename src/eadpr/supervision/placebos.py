@@ -60,14 +60,14 @@ def nearest(spans: Sequence[Span], evidence: Sequence[Span], forbidden: Sequence
 
 def runs(text: str, sentences: Sequence[Span], forbidden: Sequence[Span], count: int) -> list[Span]:
     """Return every `count` words in a row of one sentence that share no character with anything `forbidden`."""
-    found: list[Span] = []
+    places: list[Span] = []
     for sentence in sentences if count else ():
         words = _words(text, sentence)
         near = [span for span in forbidden if span.start < sentence.end and sentence.start < span.end]
         for first, last in zip(words, words[count - 1 :], strict=False):
             if all(last.end <= span.start or span.end <= first.start for span in near):
-                found.append(Span(first.start, last.end))
-    return found
+                places.append(Span(first.start, last.end))
+    return places
 
 
 def draw_run(text: str, spans: Sequence[Span], key: str) -> Span | None:

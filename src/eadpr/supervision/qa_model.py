@@ -44,7 +44,7 @@ def load_scorers(folder: Path, manifest: Manifest, hardware: Machine, indices: S
 
 
 def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Write model and tokenizer; earlier use of the tokenizer changes none of its bytes."""
+    """Write model and tokenizer; earlier use of the tokenizer changes no byte."""
     tokenizer.backend_tokenizer.no_truncation()  # a call leaves its truncation behind, and saving would write it
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(folder)

@@ -45,12 +45,12 @@ class Swaps:
             learnt = engine.batches(connection, "SELECT question_id FROM folds")
             hashes = [hash_ids(batch[0].to_pylist()) for batch in learnt]
             self._learnt = np.sort(np.concatenate([np.zeros(0, np.uint64), *hashes]))
-        self._answers = {key: ByLength(of_kind, count_words) for key, of_kind in answers.items()}
+        self._answers = {key: ByLength(texts, count_words) for key, texts in answers.items()}
 
     def draw_answer(self, pair: Pair, number: int) -> str | None:
-        """Return a wrong answer of the same kind that is not in the passage, or None if there is none.
+        """Return a wrong answer of the same kind that is not in the passage, or None.
 
-        There is none for a yes or no and for patterns. Another number draws another answer, or the same by chance.
+        A yes or no and a pattern have no other answer. Another number draws another answer, or the same by chance.
         """
         question, text = pair.question, pair.passage.text
         if not question.answers or question.answer_kind != "string":
