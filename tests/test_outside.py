@@ -1,16 +1,43 @@
-"""Archives and links that would reach further than they may."""
+"""What comes from outside and would reach further than it may: redirects, archives, links."""
 
 import io
 import json
 import tarfile
 import zipfile
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 
+from eadpr.corpus import download
 from eadpr.corpus.formats import documents, hotpot
 from eadpr.corpus.formats.entity_questions import read_entity_questions
+from tests.loopback import serving
 
 pytestmark = pytest.mark.formats
+
+
+@pytest.mark.parametrize("address", ["file:///etc/hostname", "ftp://host/x"])
+def test_a_redirect_leads_to_nothing_but_the_web(tmp_path, address):
+    def answer(to):
+        to.send_response(302)
+        to.send_header("Location", address)
+        to.end_headers()
+
+    with serving(do_GET=answer) as http, pytest.raises(OSError, match="cannot be downloaded"):
+        download.download(f"http://127.0.0.1:{http.server_port}/x", download.Pin(None, None), local_hint="")
+
+
+@pytest.mark.parametrize(("urls", "refused"), [
+    (["https://a/x", "http://a/x"], True),
+    (["https://a/x", "http://b/x", "https://a/x"], True),
+    (["http://a/x", "https://a/x"], False),
+])  # fmt: skip
+def test_a_redirect_leads_to_no_less_than_https(urls, refused):
+    *history, answer = [SimpleNamespace(url=url) for url in urls]
+    answer.history = history
+    with pytest.raises(OSError, match="from https to http") if refused else nullcontext():
+        download.check_secure(answer)
 
 
 def test_nothing_of_an_archive_is_written(tmp_path):

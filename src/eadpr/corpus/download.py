@@ -160,6 +160,7 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
         if validator:
             headers["If-Range"] = validator
     with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+        check_secure(response)
         status = response.status_code
         if status == 416 or (status == 206 and f"bytes {start}-" not in response.headers.get("Content-Range", "")):
             discard(partial)
@@ -175,6 +176,13 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
         _store(response, partial, start, pin, advance)
     if pin.size is not None and _size(partial) < pin.size:
         raise ProtocolError(f"the connection was cut after {_size(partial):,} of {pin.size:,} bytes")
+
+
+def check_secure(response: requests.Response) -> None:
+    """Raise for redirects that led from https to http; requests itself refuses those to other schemes."""
+    urls = [hop.url for hop in (*response.history, response)]
+    if urls[0].startswith("https:") and any(url.startswith("http:") for url in urls):
+        raise requests.HTTPError(f"it leads from https to http: {', '.join(map(without_password, urls))}")
 
 
 def _store(response: requests.Response, partial: Path, start: int, pin: Pin, advance: Callable[[int], None]) -> None:
