@@ -185,8 +185,8 @@ def deduplicate(columns: ColumnBlocks) -> tuple[list[int], np.ndarray]:
     positions: dict[int, int] = {}
     columns_P = []
     for key, owner in zip(chain(*columns), columns.owners, strict=True):
-        present = columns.positives[owner] if key is None else key
-        columns_P.append(positions.setdefault(present, len(positions)))
+        encoded = columns.positives[owner] if key is None else key
+        columns_P.append(positions.setdefault(encoded, len(positions)))
     return list(positions), np.array(columns_P)
 
 
@@ -196,18 +196,18 @@ def all_differ(inputs: Sequence[np.ndarray]) -> bool:
 
 def false_negatives(relevant_QP: np.ndarray, columns: ColumnBlocks) -> np.ndarray:
     """Return which relevant columns before the placebos are there and belong to another question."""
-    present_P = present(columns)
+    present_P = are_present(columns)
     return relevant_QP & present_P & (columns.owners[: len(present_P)] != np.arange(len(relevant_QP))[:, None])
 
 
-def present(columns: ColumnBlocks) -> np.ndarray:
+def are_present(columns: ColumnBlocks) -> np.ndarray:
     """Return which columns before the placebos are there."""
     return np.array([key is not None for block in columns[:3] for key in block])
 
 
 def make_masks(columns: ColumnBlocks, false_QP: np.ndarray, contrast_CQ: np.ndarray) -> Masks:
     count = len(columns.positives)
-    allowed_QP = present(columns) & ~false_QP
+    allowed_QP = are_present(columns) & ~false_QP
     negatives_QN = allowed_QP[:, :-count].copy()
     negatives_QN[np.arange(count), np.arange(count)] = False
     placebos_Q = np.array([key is not None for key in columns.placebos], dtype=bool)
