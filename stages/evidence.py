@@ -12,14 +12,6 @@ def main(evidence, endpoint, sets, machine, *, records, positives, annotator, ou
         from eadpr.writers.evidence import by_endpoint
 
         chooser = by_endpoint(endpoint)
-    count = find_evidence(
-        evidence,
-        sets,
-        machine,
-        records=records,
-        positives=positives,
-        annotator_folder=annotator,
-        out=out,
-        chooser=chooser,
-    )
+    inputs = {"records": records, "positives": positives, "annotator_folder": annotator}
+    count = find_evidence(evidence, sets, machine, **inputs, out=out, chooser=chooser)
     return f"{count} rows of evidence"
