@@ -152,12 +152,8 @@ def described(tmp_path):
         small.question("unranked", "never", ["x"]),
     ]
     small.write_records(tmp_path / "records", passages, questions, train=1)
-    rows = [
-        Ranked("q1", "p3", 1, 82.1),
-        Ranked("q1", "p1", 2, 7.0),
-        Ranked("q2", "p2", 1, -0.125),
-        Ranked("q2", "p3", 2, -1e-7),
-    ]
+    rows = [Ranked("q1", "p3", 1, 82.1), Ranked("q1", "p1", 2, 7.0)]
+    rows += [Ranked("q2", "p2", 1, -0.125), Ranked("q2", "p3", 2, -1e-7)]
     tables.write(tmp_path / "ranking.parquet", Ranked, rows)
     return tmp_path
 
@@ -197,9 +193,9 @@ def test_a_ranking_of_another_collection(described):
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["--set", "toy/train"], r"ranking\.parquet ranks no question of toy/train; give the ranking of these"),
+    (["--set", "toy/train"], r"ranking\.parquet ranks no question of toy/train"),
     (["--set", "toy/none"], "toy/none"),
-    ([], r"passage p\d+ has grade 0\.5 for question q0, and TREC's are whole numbers; scale the grades in the source"),
+    ([], r"passage p\d+ has grade 0\.5 for question q0"),
 ])  # fmt: skip
 def test_a_refused_export_leaves_all_files_as_they_were(ranked, words, said):
     folder, _, positives = ranked

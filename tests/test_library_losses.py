@@ -75,18 +75,13 @@ def test_equal_to_the_pipelines(seed, count, hard, balance):
     assert torch.allclose(torch.stack(found), torch.stack(expected), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("columns", "settings", "said"),
-    [
-        (5, {}, "2 questions and 5 columns; expected positives, hard negatives, distractors, each a multiple of 2"),
-        (2, {}, "2 questions and 2 columns"),
-        (4, {"placebos_Q": YES}, "distractors, placebos, each"),
-        (4, {"balance": "both"}, "need columns of placebos"),
-        (4, {"placebo": 1.0}, "need columns of placebos"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_refused(columns, settings, said):
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize(("columns", "settings", "match"), [
+    (5, {}, "2 questions and 5 columns"), (2, {}, "2 questions and 2 columns"),
+    (4, {"placebos_Q": YES}, "distractors, placebos, each"),
+    (4, {"balance": "both"}, "need columns of placebos"), (4, {"placebo": 1.0}, "need columns of placebos"),
+])  # fmt: skip
+def test_shapes_that_do_not_fit_are_refused(columns, settings, match):
+    with pytest.raises(ValueError, match=match):
         evidence_loss(torch.zeros(2, columns), YES, **settings)
 
 
@@ -201,16 +196,13 @@ def test_distractor_and_placebo_of_one_text_are_not_compared(model):
     assert found["alike_Q"].tolist() == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("roles", "said"),
-    [
-        (("question", "distractor"), "positive stands 0 times"),
-        (("question", "positive", "placebo", "placebo"), "placebo stands 2 times"),
-        (("question", "positive", "hard"), "'hard' is none of question, positive"),
-    ],
-)
-def test_roles_are_checked(model, roles, said):
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize(("roles", "match"), [
+    (("question", "distractor"), "positive stands 0 times"),
+    (("question", "positive", "placebo", "placebo"), "placebo stands 2 times"),
+    (("question", "positive", "hard"), "'hard' is none of"),
+])  # fmt: skip
+def test_roles_are_checked(model, roles, match):
+    with pytest.raises(ValueError, match=match):
         EvidenceLoss(model, roles)
 
 
@@ -243,12 +235,8 @@ def test_the_cached_loss_has_the_same_gradients(model):
 def test_a_swapped_answer_is_not_compared_with_a_cut(model):
     """As a placebo lacks a sentence, a model that likes what is cut would be right."""
     rows = [
-        {
-            "question": f"Where is {WORDS[i]}?",
-            "answers": [WORDS[i].title()],
-            "text": f"W1 {WORDS[i].title()}. W3 w4 w5.",
-        }
-        for i in (7, 8)
+        {"question": f"Where is {word}?", "answers": [word.title()], "text": f"W1 {word.title()}. W3 w4 w5."}
+        for word in WORDS[7:9]
     ]
     made = list(distractors(rows, form="swapped"))
     assert all({"distractor", "placebo_words"} <= one.variants.keys() for one in made)

@@ -59,10 +59,10 @@ def _checked(embeddings: dict[int, Any], texts: Sequence[str], address: str) -> 
             vectors = np.array([embeddings[i] for i in range(len(texts))], dtype=np.float32)
     except (ValueError, TypeError, OverflowError):  # not numbers, or rows of several lengths
         vectors = np.zeros(0, dtype=np.float32)
-    if vectors.ndim != 2 or not vectors.size:
-        raise OSError(f"{address} gave vectors that are not all lists of as many numbers; ask for an embedding model")
-    if len(bad := np.flatnonzero(~np.isfinite(vectors).all(axis=1))):
-        raise OSError(f"{address} gave a vector with a number that is not finite, for the text {texts[bad[0]][:80]!r}")
+    if vectors.ndim != 2 or not vectors.size or not np.isfinite(vectors).all():
+        raise OSError(
+            f"{address} gave vectors that are not all lists of as many finite numbers; ask for an embedding model"
+        )
     return vectors
 
 

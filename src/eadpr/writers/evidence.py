@@ -5,7 +5,6 @@ A reply that cannot be read is asked for once more, with the reason, and then gi
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 from eadpr.runtime import cache, parallel
 from eadpr.storage.records import Span
@@ -19,11 +18,10 @@ _NUMBERS = re.compile(r"\d{1,9}(\s*,\s*\d{1,9})*\.?", re.ASCII)
 
 
 def by_endpoint(settings: EndpointTask) -> Choose:
-    return Choose(partial(_choose_all, settings), [settings.model_dump(), cache.code(__file__)])
+    def choose_all(pairs: Sequence[tuple[Pair, list[Span]]]) -> Iterator[list[int] | None]:
+        return parallel.ahead(lambda pair: choose_spans(settings, *pair), pairs, threads=AT_ONCE)
 
-
-def _choose_all(settings: EndpointTask, pairs: Sequence[tuple[Pair, list[Span]]]) -> Iterator[list[int] | None]:
-    return parallel.ahead(lambda pair: choose_spans(settings, *pair), pairs, threads=AT_ONCE)
+    return Choose(choose_all, [settings.model_dump(), cache.code(__file__)])
 
 
 def choose_spans(settings: EndpointTask, pair: Pair, spans: Sequence[Span]) -> list[int] | None:
