@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from eadpr.library.texts import Texts
 
 
-def _model(name: str, key_variable: str | None, join: str | None) -> Any:
+def _load_model(name: str, key_variable: str | None, join: str | None) -> Any:
     from eadpr.library import awareness, endpoint
 
     if not name.startswith(("http://", "https://")):
@@ -23,25 +23,26 @@ def _model(name: str, key_variable: str | None, join: str | None) -> Any:
     return endpoint.endpoint(url, model, key_variable=key_variable, join=join or awareness.JOIN)
 
 
-def _distractors(
-    rows: Path, columns: list[str], first: int | None, evidence: str, annotator: Path | None
+def _make_texts(
+    rows: Path, columns: list[str], first: int | None, evidence: Any, annotator: Path | None
 ) -> list[Texts]:
     from itertools import islice
 
     from eadpr.corpus.formats.columns import parse_columns
-    from eadpr.library import texts
+    from eadpr.library.texts import distractors, read_rows
 
     if not rows.is_file():
         raise ValueError(f"--rows {rows} is no file")
-    given = islice(texts.read_rows(rows, parse_columns(columns)), first)
-    made = list(texts.distractors(given, evidence=evidence, annotator=annotator))
-    if without := sum("masked" not in one.variants for one in made):
-        typer.echo(f"{without:,} of {len(made):,} rows have no answer in their text", err=True)
-    if made and all(set(one.variants) == {"positive"} for one in made):
+    texts = list(
+        distractors(islice(read_rows(rows, parse_columns(columns)), first), evidence=evidence, annotator=annotator)
+    )
+    if unanswered := sum("masked" not in row.variants for row in texts):
+        typer.echo(f"{unanswered:,} of {len(texts):,} rows have no answer in their text", err=True)
+    if texts and all(set(row.variants) == {"positive"} for row in texts):
         raise ValueError(
             f"{rows}: of no row can a piece be removed, so there is nothing to measure; are answers lists?"
         )
-    return made
+    return texts
 
 
 def main(
@@ -54,7 +55,7 @@ def main(
     columns: list[str] = typer.Option([], help="FIELD=COLUMN of the rows, as question=asked; again for each."),
     evidence: str = typer.Option(
         "sentence",
-        help="What is evidence: sentence or pseudo; or window or answer, which have no controlled AA-evidence.",
+        help="The evidence: sentence or pseudo; or window or answer, which have no controlled AA-evidence.",
     ),
     annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
     first: int = typer.Option(None, min=1, help="Only so many rows."),
@@ -65,7 +66,7 @@ def main(
         " else '{title} {text}'.",
     ),
     key_variable: str = typer.Option(None, help="The environment variable with the key of the endpoints."),
-    out: Path = typer.Option(None, help="Write the table to this file in place of printing it."),
+    out: Path = typer.Option(None, help="Write the table to this file instead of printing it."),
     plot: Path = typer.Option(None, help="Write a plot to this file too, an SVG."),
 ) -> str | None:
     """Measure by answer awareness whether models know evidence: eadpr probe-model MODEL... --rows FILE."""
@@ -75,17 +76,17 @@ def main(
 
     if plot and plot.suffix != ".svg":
         raise ValueError(f"--plot {plot}: only SVG is written; let the name end in .svg")
-    scorers = {name: _model(name, key_variable, join) for name in models}
-    made = _distractors(rows, columns, first, evidence, annotator)
-    found = {name: awareness.awareness(scorer, made, join=join) for name, scorer in scorers.items()}
+    scorers = {name: _load_model(name, key_variable, join) for name in models}
+    texts = _make_texts(rows, columns, first, evidence, annotator)
+    results = {name: awareness.awareness(scorer, texts, join=join) for name, scorer in scorers.items()}
     if bm25:
-        corpus = dict.fromkeys(f"{one.title} {one.variants['positive']}" for one in made)  # each passage once
-        found["bm25"] = awareness.awareness(score_by_bm25(corpus), made)
-    table = awareness.table(found)
+        corpus = dict.fromkeys(f"{row.title} {row.variants['positive']}" for row in texts)  # each passage once
+        results["bm25"] = awareness.awareness(score_by_bm25(corpus), texts)
+    table = awareness.table(results)
     if out is None:
         typer.echo(table)
     else:
         files.write_text(out, f"{table}\n")
-    if plot:  # last: what was measured is there, whatever becomes of the plot
-        files.write_text(plot, awareness.plot(found))
-    return None if out is None else f"probe_model: {len(made):,} rows, {len(found)} models, in {out}"
+    if plot:  # last, so that the table is there even if the plot fails
+        files.write_text(plot, awareness.plot(results))
+    return None if out is None else f"probe_model: {len(texts):,} rows, {len(results)} models, in {out}"

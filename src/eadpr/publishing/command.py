@@ -9,8 +9,8 @@ import typer
 
 TO = typer.Option(..., help="New folder, written whole or not at all.")
 LICENSE = typer.Option(None, help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0.")
-PUSH = typer.Option(None, help="Upload it to the Hub as USER/NAME, in the place of what is there.")
-PUBLIC = typer.Option(False, "--public", help="Whoever likes may see what is uploaded.")
+PUSH = typer.Option(None, help="Upload it to the Hub as USER/NAME and replace all files there.")
+PUBLIC = typer.Option(False, "--public", help="Make the uploaded repository public.")
 COLLECTION = typer.Option(None, help="By default that of params.yaml.")
 PARAMS = typer.Option(Path("params.yaml"), help="The parameter file.")
 
@@ -36,12 +36,12 @@ def publish(
 
     if public and not push:
         raise ValueError("--public is for what is uploaded; give --push USER/NAME too")
-    made, about = card.describe_arm(params, collection, arm, name=push or to.name, license=license)
-    found = folder.publish(arm, made, to, parts=parts, card=lambda one: card.write_card(about, one, made))
-    said = f"publish: {arm} of {made.name} in {to}"
+    source, about = card.describe_arm(params, collection, arm, name=push or to.name, license=license)
+    facts = folder.publish(arm, source, to, parts=parts, card=lambda facts: card.write_card(about, facts, source))
+    lines = [f"publish: {arm} of {source.name} in {to}"]
     if push:
-        said += f"\nuploaded: {hub.push(to, push, public=public)}"
-    return "\n".join([said, *(f"not there: {part}, {why}" for part, why in found.refused.items())])
+        lines.append(f"uploaded: {hub.push(to, push, public=public)}")
+    return "\n".join([*lines, *(f"not there: {part}, {reason}" for part, reason in facts.refused.items())])
 
 
 def publish_data(
@@ -59,10 +59,12 @@ def publish_data(
 
     if public and not push:
         raise ValueError("--public is for what is uploaded; give --push USER/NAME too")
-    made, about = card.describe_arm(params, collection, arm, name=push or to.name, license=license)
-    count = data.publish_data(arm, made, to, join=join, about=about)
-    said = f"publish_data: {count:,} examples of {arm} in {to}"
-    return f"{said}\nuploaded: {hub.push(to, push, public=public, kind='dataset')}" if push else said
+    source, about = card.describe_arm(params, collection, arm, name=push or to.name, license=license)
+    count = data.publish_data(arm, source, to, join=join, about=about)
+    lines = [f"publish_data: {count:,} examples of {arm} in {to}"]
+    if push:
+        lines.append(f"uploaded: {hub.push(to, push, public=public, kind='dataset')}")
+    return "\n".join(lines)
 
 
 def convert_checkpoint(
@@ -85,8 +87,8 @@ def convert_checkpoint(
         raise typer.BadParameter("a reader is one file", param_hint="CHECKPOINTS")
     if len(checkpoints) == 1 and (reader or checkpoints[0].is_dir()):
         path = checkpoints[0]
-        made = (convert_reader if reader else convert_folder)(path, out, architecture)
-        typer.echo(f"convert: {made:,} parameters in {out}")
+        parameters = (convert_reader if reader else convert_folder)(path, out, architecture)
+        typer.echo(f"convert: {parameters:,} parameters in {out}")
         return
     parameters = convert(checkpoints, out, architecture=architecture or "bert-base-uncased")
     typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")

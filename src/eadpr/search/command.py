@@ -30,21 +30,21 @@ def main(
     from eadpr.search import exports
 
     judged = positives / "positives.parquet"
-    said = []
-    with exports.replacing_together(out) as made:
+    lines = []
+    with exports.replacing_together(out) as folder:
         if Format.run in formats:
-            count = exports.write_trec_run(ranking, made / "run.trec", tag=tag or ranking.absolute().parent.name)
-            said.append(f"{count:,} lines in {out / 'run.trec'}")
+            count = exports.write_trec_run(ranking, folder / "run.trec", tag=tag or ranking.absolute().parent.name)
+            lines.append(f"{count:,} lines in {out / 'run.trec'}")
         if Format.qrels_ids in formats:
-            count = exports.write_id_qrels(records, judged, ranking, made / "qrels-ids.trec", sets=question_sets)
-            said.append(f"{count:,} lines in {out / 'qrels-ids.trec'}, for what the report counts by id")
+            qrels = folder / "qrels-ids.trec"
+            count = exports.write_id_qrels(records, judged, ranking, qrels, sets=question_sets)
+            lines.append(f"{count:,} lines in {out / qrels.name}, for what the report counts by id")
         if Format.qrels_answers in formats:
-            count = exports.write_answer_qrels(
-                records, judged, ranking, made / "qrels-answers.trec", sets=question_sets
-            )
-            said.append(f"{count:,} lines in {out / 'qrels-answers.trec'}, for what it counts by answer (top-k, MRR)")
+            qrels = folder / "qrels-answers.trec"
+            count = exports.write_answer_qrels(records, judged, ranking, qrels, sets=question_sets)
+            lines.append(f"{count:,} lines in {out / qrels.name}, for what it counts by answer (top-k, MRR)")
         if Format.json in formats:
-            count = exports.write_retrieval_json(ranking, records, made / "retrieval.json")
-            said.append(f"{count:,} questions in {out / 'retrieval.json'}")
-    for one in said:
-        typer.echo(f"export: {one}")
+            count = exports.write_retrieval_json(ranking, records, folder / "retrieval.json")
+            lines.append(f"{count:,} questions in {out / 'retrieval.json'}")
+    for line in lines:
+        typer.echo(f"export: {line}")
