@@ -34,10 +34,8 @@ PREFIXES = ("", "sp_", "joint_")
 
 
 def exact_match(prediction: str, answers: Sequence[str], kind: str = "string") -> bool:
-    """Return true if the normal form of the prediction equals an answer's, or a `regex` matches it completely.
-
-    An empty prediction is never right, even if an answer's normal form is empty.
-    """
+    """Return true if the normal form of the prediction equals an answer's, or a `regex` matches it completely. An empty
+    prediction is never right, even if an answer's normal form is empty."""
     if kind == "regex":
         text = nfd(prediction.strip())
         return bool(text) and any(pattern.fullmatch(text) for pattern in map(compiled, answers) if pattern)

@@ -52,10 +52,8 @@ class Logits(NamedTuple):
 
 
 class ExtractiveReader(torch.nn.Module):
-    """An encoder with heads; `marked` for MDR's reader.
-
-    Raises ValueError for a tokenizer without offsets or special tokens, and for an encoder with too few positions.
-    """
+    """An encoder with heads; `marked` for MDR's reader. Raises ValueError for a tokenizer without offsets or special
+    tokens, and for an encoder with too few positions."""
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader, *, marked: bool = False
@@ -132,10 +130,8 @@ def find_marks(tokenizer: PreTrainedTokenizerBase) -> Marks:
 
 
 def start(init: Path, settings: Reader) -> ExtractiveReader:
-    """Load a trained reader, or put random heads on an encoder, the passage encoder if there are two.
-
-    Raises ValueError for random heads that are not to be trained.
-    """
+    """Load a trained reader, or put random heads on an encoder, the passage encoder if there are two. Raises ValueError
+    for random heads that are not to be trained."""
     name = settings.model or str(init)
     if settings.model is None or model_folders.has_two_sides(name):
         name = str(folder_of(Path(name), "passage"))

@@ -29,10 +29,8 @@ class Marks(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """The ids of a passage's title and text, with the `offsets` (N, 2) of the text's tokens into the text.
-
-    In a marked input `text` also has the title, with offsets below 0, and the marks, which have no width.
-    """
+    """The ids of a passage's title and text, with the `offsets` (N, 2) of the text's tokens into the text. In a marked
+    input `text` also has the title, with offsets below 0, and the marks, which have no width."""
 
     title: list[int]
     text: list[int]
@@ -84,11 +82,8 @@ class Input(NamedTuple):
 
 
 class Sentences(NamedTuple):
-    """The sentences of all passages of a path, in order.
-
-    `numbers` are (place of the passage, number of its sentence); `sentence_T` are each token's indices into `numbers`,
-    or NOWHERE. A sentence that was cut off has no token.
-    """
+    """The sentences of all passages of a path, in order. `numbers` are (place of the passage, number of its sentence);
+    `sentence_T` are each token's indices into `numbers`, or NOWHERE. A sentence that was cut off has no token."""
 
     numbers: list[tuple[int, int]]
     sentence_T: np.ndarray
@@ -138,10 +133,8 @@ def marked_input(
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
-    """Return the number of tokens to use of each passage, together at most `room`.
-
-    Passages are cut to a common limit, as high as possible; single tokens that remain go to the first passages.
-    """
+    """Return the number of tokens to use of each passage, together at most `room`. Passages are cut to a common limit,
+    as high as possible; single tokens that remain go to the first passages."""
     parts = [0] * len(sizes)
     while True:
         cut = [i for i, size in enumerate(sizes) if parts[i] < size]

@@ -119,10 +119,8 @@ class PassageExamples(ExtractiveExamples):
 
 
 class PathExamples(ExtractiveExamples):
-    """The examples of a reader of paths; questions without an answer or supporting passages are left out.
-
-    The right path is the supporting passages, ranked or not, in either order if the hops have no order.
-    """
+    """The examples of a reader of paths; questions without an answer or supporting passages are left out. The right
+    path is the supporting passages, ranked or not, in either order if the hops have no order."""
 
     reason_if_empty = (
         "has paths for has an answer and supporting passages; train on a set of multi-hop questions (`sets.train`)"

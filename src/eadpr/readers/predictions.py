@@ -47,10 +47,8 @@ def read_named_facts(records: Path, ids: Collection[str]) -> dict[str, list[Supp
 
 
 class Titles:
-    """Titles of passages as in a question's file, or in the corpus if the file does not name the passage.
-
-    The file may have HTML's entities, and the official script compares titles as they are.
-    """
+    """Titles of passages as in a question's file, or in the corpus if the file does not name the passage. The file may
+    have HTML's entities, and the official script compares titles as they are."""
 
     def __init__(self, records: Path, ids: Collection[str]) -> None:
         ids = frozenset(ids)

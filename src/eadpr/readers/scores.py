@@ -63,10 +63,8 @@ def sentence_means(scores_T: Tensor, sentence_T: Tensor, count: int) -> Tensor:
 def best_spans(
     start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest: int, normed: bool = True
 ) -> list[TokenSpan | None]:
-    """Return the likeliest span of each path, at most `longest` tokens inside one passage, or None without text.
-
-    Of equal spans the first and shortest wins. Spans are scored by log-probabilities if `normed`, else by logits.
-    """
+    """Return the likeliest span of each path, at most `longest` tokens inside one passage, or None without text. Of
+    equal spans the first and shortest wins. Spans are scored by log-probabilities if `normed`, else by logits."""
     text_PT = passage_PT != NOWHERE
     starts_PT, ends_PT = (
         log_probabilities(logits, text_PT) if normed else logits.masked_fill(~text_PT, -torch.inf)

@@ -24,11 +24,8 @@ def write_in_shards(
     label: str,
     total: int,
 ) -> None:
-    """Write the rows of every question to the table `out`, in order.
-
-    `folder` holds the shards; it is a `cache.workspace` with everything that decides the rows in its key. Complete
-    shards are not made again.
-    """
+    """Write the rows of every question to the table `out`, in order. `folder` holds the shards; it is a
+    `cache.workspace` with everything that decides the rows in its key. Complete shards are not made again."""
     questions = iter(questions)
     done = min(SHARD * sum(1 for _ in folder.glob("*.parquet.sha256")), total)
     with tables.writing(out, record) as append, progress(label, total, "questions", done=done) as advance:

@@ -34,10 +34,8 @@ TARGET_TOKENS = 64  # longer answers are cut
 
 
 def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> list[list[str]]:
-    """Return the questions to train each model on: one list if no model annotates any of them, else one per half.
-
-    Model k annotates half k, so it learns from the other half and from the training questions that no model annotates.
-    """
+    """Return the questions to train each model on: one list if no model annotates any of them, else one per half. Model
+    k annotates half k, so it learns from the other half and from the training questions that no model annotates."""
     both = set(training) & set(annotated)
     training = [i for i in training if i not in both or i in halves]  # without a half: no positive to learn from
     if not both:
@@ -55,10 +53,8 @@ def build_annotator(
     out: Path,
     model_files: ModelFiles = NO_FILES,
 ) -> Manifest:
-    """Write annotator.json, and the models if they are built, to the folder `out`; return the manifest.
-
-    `model_files` are the files of the folder that annotator.model names.
-    """
+    """Write annotator.json, and the models if they are built, to the folder `out`; return the manifest. `model_files`
+    are the files of the folder that annotator.model names."""
     prompt = Prompt(settings.prompt, settings.lowercase)
     if settings.model != "build":
         manifest = Manifest(settings.model, prompt, [], {})

@@ -39,11 +39,8 @@ Example = tuple[Ids, Ids]  # of the input and of the target
 
 
 class Phase(NamedTuple):
-    """The examples of one phase.
-
-    Inputs of similar `lengths` share a batch. `make(index, rng)` makes a new variant of an example each time it is
-    used. `stream` separates the random numbers of the phases.
-    """
+    """The examples of one phase. Inputs of similar `lengths` share a batch. `make(index, rng)` makes a new variant of
+    an example each time it is used. `stream` separates the random numbers of the phases."""
 
     stream: int
     lengths: np.ndarray
@@ -96,9 +93,7 @@ def continuing(
 
 def continuation(tokens: Ids, *, snippet: int, target: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """Draw a snippet of SHORTEST_SNIPPET to `snippet` tokens; return it with the up to `target` tokens that follow it.
-
-    The snippet is shorter if no token could follow it otherwise.
-    """
+    The snippet is shorter if no token could follow it otherwise."""
     length = min(int(rng.integers(SHORTEST_SNIPPET, snippet + 1)), len(tokens) - 1)
     start = int(rng.integers(0, max(len(tokens) - length - target, 0) + 1))
     end = start + length
@@ -108,10 +103,8 @@ def continuation(tokens: Ids, *, snippet: int, target: int, rng: np.random.Gener
 def answering(
     pairs: Sequence[Pair], *, encode: Callable[[Pair, str], Ids], encode_target: Callable[[str], Ids]
 ) -> Phase:
-    """Return the phase that answers the questions of pairs with a target. Raises ValueError without a pair.
-
-    Each time an example is made, different expendable sentences are left out of the context.
-    """
+    """Return the phase that answers the questions of pairs with a target. Raises ValueError without a pair. Each time
+    an example is made, different expendable sentences are left out of the context."""
     if not pairs:
         raise ValueError(
             "the annotator has nothing to learn question answering from: no question of sets.annotator has an answer"

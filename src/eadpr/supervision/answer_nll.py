@@ -46,10 +46,8 @@ def answer_nlls(
 def token_ids(
     tokenizer: PreTrainedTokenizerBase, requests: Sequence[tuple[str, str]], input_tokens: int, **options: bool
 ) -> tuple[BatchEncoding, list[list[int]]]:
-    """Return the tokenizer's encoding of the inputs and the ids of the targets.
-
-    Raises ValueError for a target without a token.
-    """
+    """Return the tokenizer's encoding of the inputs and the ids of the targets. Raises ValueError for a target without
+    a token."""
     sources, targets = zip(*requests, strict=True)
     ids = tokenizer(list(targets), truncation=True, max_length=TARGET_TOKENS).input_ids
     empty = next((request for request, target in zip(requests, ids, strict=True) if not target), None)

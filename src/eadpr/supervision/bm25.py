@@ -153,10 +153,8 @@ def _ranking(hits: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
 
 @contextmanager
 def _java(heap_mb: int) -> Iterator[Callable]:
-    """Yield a function from a Java class's name to the class; raise Java's exceptions as OSError.
-
-    The first use starts the JVM, one per process, with a heap of `heap_mb` for good.
-    """
+    """Yield a function from a Java class's name to the class; raise Java's exceptions as OSError. The first use starts
+    the JVM, one per process, with a heap of `heap_mb` for good."""
     import jnius_config
 
     if not jnius_config.vm_running:

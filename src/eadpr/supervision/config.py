@@ -16,10 +16,8 @@ FillerKind = Literal["random", "title", "ranked"]
 
 
 class Recipe(Optimiser):
-    """The T5 that the pipeline builds itself, and how it is trained: continuing passages first, then answering.
-
-    AdamW's other settings are PyTorch's, unless params.yaml names them.
-    """
+    """The T5 that the pipeline builds itself, and how it is trained: continuing passages first, then answering. AdamW's
+    other settings are PyTorch's, unless params.yaml names them."""
 
     vocabulary: int = Field(ge=512)
     width: int = Field(ge=8)

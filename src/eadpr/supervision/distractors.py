@@ -25,7 +25,7 @@ Rows = tuple[Pair, list[Evidence]]
 Write = Callable[[Iterator[Rows]], Iterator[tuple[Rows, Mapping[str, Attempt]]]]
 
 
-class Outcome(NamedTuple):
+class FormOutcome(NamedTuple):
     """The outcome of a row of evidence in one form, for the counts of the report."""
 
     made_by = "distractors"
@@ -45,23 +45,21 @@ def write_distractors(
     out: Path,
     write: Write | None = None,
 ) -> int:
-    """Write distractors.parquet and report.json to the folder `out`; return the number of distractors.
-
-    `ranking` is BM25's folder, read for fillers of kind `ranked`; `write` makes the distractors of form `written`.
-    """
+    """Write distractors.parquet and report.json to the folder `out`; return the number of distractors. `ranking` is
+    BM25's folder, read for fillers of kind `ranked`; `write` makes the distractors of form `written`."""
     with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
         distractors, outcomes = folder / "distractors.parquet", Path(temporary) / "outcomes.parquet"
         with (
             _forms(settings, records, positives, ranking) as forms,
             tables.writing(distractors, Distractor) as append,
             tables.in_chunks(Distractor, append) as add_distractor,
-            tables.writing(outcomes, Outcome) as append_outcomes,
-            tables.in_chunks(Outcome, append_outcomes) as add_outcome,
+            tables.writing(outcomes, FormOutcome) as append_outcomes,
+            tables.in_chunks(FormOutcome, append_outcomes) as add_outcome,
         ):
             joined = _join_evidence(records, positives / "positives.parquet", evidence)
             for (pair, rows), written in write(joined) if write else ((rows, {}) for rows in joined):
                 for row, form, attempt in forms.attempts(pair, rows, written):
-                    add_outcome(Outcome(row.question_id, row.strategy, form, attempt.reason))
+                    add_outcome(FormOutcome(row.question_id, row.strategy, form, attempt.reason))
                     if attempt.distractor:
                         add_distractor(attempt.distractor)
         files.write_json(folder / "report.json", count_outcomes(outcomes, records / "question_sets.parquet"))
@@ -85,7 +83,7 @@ def count_outcomes(outcomes: Path, question_sets: Path) -> dict[str, dict[str, d
     """Return question set -> strategy -> form -> the numbers of pairs, kept, and dropped by reason."""
     counts: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
     with engine.connect() as connection:
-        engine.view(connection, "outcomes", outcomes, Outcome)
+        engine.view(connection, "outcomes", outcomes, FormOutcome)
         engine.view(connection, "question_sets", question_sets, SetMember)
         for name, strategy, form, reason, count in connection.execute(_COUNTS).fetchall():
             by_form = counts.setdefault(name, {}).setdefault(strategy, {})

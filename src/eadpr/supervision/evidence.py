@@ -132,10 +132,8 @@ class ShardAnnotator:
 
 @dataclass(frozen=True)
 class Annotate:
-    """Finds the evidence of pairs: rows in the order of the pairs, then of the strategies in the settings.
-
-    `glance` is needed with `settings.shortlist` only.
-    """
+    """Finds the evidence of pairs: rows in the order of the pairs, then of the strategies in the settings. `glance` is
+    needed with `settings.shortlist` only."""
 
     settings: EvidenceSettings
     manifest: Manifest
@@ -196,10 +194,8 @@ class Annotate:
             yield chosen_by_nll(pair, segments[i], nlls[i], candidates[i])
 
     def _choose_by_language_model(self, pairs: Sequence[Pair], rows: list[Evidence], askable: Sequence[int]) -> None:
-        """Put the choices into `rows`.
-
-        A pair with an unreadable reply keeps its spans, but no choice; a pair without evidence gets no spans.
-        """
+        """Put the choices into `rows`. A pair with an unreadable reply keeps its spans, but no choice; a pair without
+        evidence gets no spans."""
         questions = [(pairs[i], self._segments(pairs[i])) for i in askable]
         for i, choice in zip(askable, self.chooser.choose(questions), strict=True):
             if choice is not None:
@@ -222,10 +218,8 @@ class Annotate:
         return spans.segment(pair.passage, self.settings.segmenter)
 
     def requests(self, pair: Pair) -> list[Request]:
-        """Return the question with the passage without each of its spans, and last with the whole passage.
-
-        A passage is cut where the model stops reading, so that each span of a long one does not cost all of it.
-        """
+        """Return the question with the passage without each of its spans, and last with the whole passage. A passage is
+        cut where the model stops reading, so that each span of a long one does not cost all of it."""
         prompt, target = self.manifest.prompt, self.manifest.prompt.cased(pair.target)
         text, limit = pair.passage.text, CHARACTERS * self.settings.input_tokens
         whole_text = text[:limit]

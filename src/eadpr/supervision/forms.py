@@ -106,10 +106,8 @@ def cut(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Attempt:
 def fill(
     pair: Pair, evidence: Evidence, fillers: Fillers, *, avoid: Collection[str] = (), may_hold_answer: bool
 ) -> Attempt:
-    """Return the passage with a filler for each chosen span; fillers differ, and none is among `avoid`.
-
-    Further reasons: not_sentences, a span is no sentence of the passage; no_filler, a span has no filler.
-    """
+    """Return the passage with a filler for each chosen span; fillers differ, and none is among `avoid`. Further
+    reasons: not_sentences, a span is no sentence of the passage; no_filler, a span has no filler."""
     attempt = _cut(pair, evidence)
     if attempt.distractor is None:
         return attempt
@@ -138,10 +136,8 @@ def choose_fillers(
 
 
 def apply_swap(pair: Pair, evidence: Evidence, swap: Swap | None) -> Attempt:
-    """Return the passage with another answer, whatever the evidence is; no answer of the question may be left.
-
-    Further reason: no_swap, there is no other answer, or no answer in the passage.
-    """
+    """Return the passage with another answer, whatever the evidence is; no answer of the question may be left. Further
+    reason: no_swap, there is no other answer, or no answer in the passage."""
     attempt = _cut(pair, evidence)
     if attempt.distractor is None:
         return attempt

@@ -49,9 +49,7 @@ def choose_placebos(
 
 def nearest(spans: Sequence[Span], evidence: Sequence[Span], forbidden: Sequence[Span]) -> Span | None:
     """Return the span nearest in length to all the evidence that touches nothing `forbidden`, the first of equal ones.
-
-    None is returned if it were more than twice as long, or less than half: the two cuts would not be comparable.
-    """
+    None is returned if it were more than twice as long, or less than half: the two cuts would not be comparable."""
     length = sum(end - start for start, end in merge(evidence))
     touching = set(overlapping(spans, forbidden))
     free = [span for i, span in enumerate(spans) if i not in touching and similar(span.end - span.start, length)]

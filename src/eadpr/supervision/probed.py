@@ -27,10 +27,8 @@ def first_pairs_with_cuts(
 def pairs_with_cuts(
     pairs: Iterable[Pair], distractors: Path, strategies: Collection[str], ids: Sequence[str]
 ) -> Iterator[tuple[Pair, dict[str, str]]]:
-    """Yield each pair with the texts of its distractors of form cut, by strategy.
-
-    `pairs` are all pairs of the questions `ids`, in the order of the table `distractors`.
-    """
+    """Yield each pair with the texts of its distractors of form cut, by strategy. `pairs` are all pairs of the
+    questions `ids`, in the order of the table `distractors`."""
     groups = groupby(_cuts(distractors, strategies, ids), key=itemgetter(0, 1))
     key, rows = next(groups, (None, ()))
     for pair in pairs:
@@ -44,10 +42,8 @@ def pairs_with_cuts(
 
 
 def mask_answers(text: str, answers: Sequence[str], kind: str) -> str | None:
-    """Return the text without any match of an answer, also those that removal brings about.
-
-    Return None if there is no match or if nothing remains.
-    """
+    """Return the text without any match of an answer, also those that removal brings about. Return None if there is no
+    match or if nothing remains."""
     spans = answer_spans(answers, text, kind)
     if not spans:
         return None

@@ -17,9 +17,7 @@ QaModel = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 def load(model: str, *, revision: str | None = None, setting: str = "annotator.model") -> QaModel:
     """Load a sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere.
-
-    `revision` is a commit or tag of a name; None is its main branch. `setting` is the setting that names the model.
-    """
+    `revision` is a commit or tag of a name; None is its main branch. `setting` is the setting that names the model."""
     loaded, tokenizer = load_whole(model, AutoModelForSeq2SeqLM, setting=setting, revision=revision)
     return loaded.eval(), tokenizer
 

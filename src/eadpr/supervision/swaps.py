@@ -48,10 +48,8 @@ class Swaps:
         self._answers = {key: ByLength(texts, count_words) for key, texts in answers.items()}
 
     def draw_answer(self, pair: Pair, number: int) -> str | None:
-        """Return a wrong answer of the same kind that is not in the passage, or None.
-
-        A yes or no and a pattern have no other answer. Another number draws another answer, or the same by chance.
-        """
+        """Return a wrong answer of the same kind that is not in the passage, or None. A yes or no and a pattern have no
+        other answer. Another number draws another answer, or the same by chance."""
         question, text = pair.question, pair.passage.text
         if not question.answers or question.answer_kind != "string":
             return None
@@ -73,11 +71,8 @@ class Swaps:
 
 
 def kind(question: str, relation: str | None, answer: str) -> str:
-    """Return the kind that swapped answers must share.
-
-    It is empty for a question that takes no part: without relation and wh-word, or without a letter or digit in its
-    answer.
-    """
+    """Return the kind that swapped answers must share. It is empty for a question that takes no part: without relation
+    and wh-word, or without a letter or digit in its answer."""
     if not any(character.isalnum() for character in answer):
         return ""
     if relation:
