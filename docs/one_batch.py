@@ -12,7 +12,7 @@ COLUMNS = ("p₁⁺", "p₂⁺", "n₁", "n₂", "p₁*", "p₂*", "p₁°", "p�
 SCORES = [[2.0, -1.0, 1.0, 0.0, 2.0, 0.0, 1.0, -1.0], [-1.0, 3.0, -1.0, 1.0, -1.0, 1.0, -1.0, 3.0]]
 MASKS = Masks(
     negatives_QN=torch.tensor([[False, True, True, True], [True, False, True, True]]),
-    distractors_LQQ=torch.ones(1, 2, 2, dtype=torch.bool),
+    distractors_QQ=torch.ones(2, 2, dtype=torch.bool),
     contrast_CQ=torch.ones(2, 2, dtype=torch.bool),
     placebos_Q=torch.ones(2, dtype=torch.bool),
 )
