@@ -120,6 +120,5 @@ class Read(Section):
         """Return the settings of this reader: a reader of paths reads `paths` for every question."""
         if not reader.of_paths:
             return self
-        return self.model_copy(
-            update={"top_k": [self.paths], "questions": None, "answer_tokens": self.path_answer_tokens}
-        )
+        changes = {"top_k": [self.paths], "questions": None, "answer_tokens": self.path_answer_tokens}
+        return self.model_copy(update=changes)

@@ -109,9 +109,8 @@ class PassageExamples(ExtractiveExamples):
         settings, question = self._reader.settings, ranked.question
         holds = self._matcher.matches(question.answers, store.texts(ranked.rows), question.answer_kind)
         gold_page = [title in ranked.gold_titles for title in store.titles(ranked.rows)]
-        selected = select_passages(
-            holds.tolist(), gold_page, positives=settings.positives, negatives=settings.negatives
-        )
+        limits = {"positives": settings.positives, "negatives": settings.negatives}
+        selected = select_passages(holds.tolist(), gold_page, **limits)
         positives, negatives = ([ranked.paths[i] for i in places] for places in selected)
         inputs = self._reader.inputs(question.question, positives, self.passages)
         right = [path for path, row in zip(positives, inputs, strict=True) if self.spans(question, row, path)]
@@ -154,14 +153,11 @@ class PathExamples(ExtractiveExamples):
     def counts(self) -> dict[str, int]:
         """Count questions without wrong paths, and those with an answer (not yes or no) in no supporting passage."""
         without_span = 0
-        for lesson in self.lessons:
-            texts = [self.passages.text(row) for row in lesson.right[0]]
-            if not _kind(lesson.question) and not any(_places(lesson.question, text) for text in texts):
+        for question, right, *_ in self.lessons:
+            texts = [self.passages.text(row) for row in right[0]]
+            if not _kind(question) and not any(_places(question, text) for text in texts):
                 without_span += 1
-        return {
-            "without_other_paths": sum(not lesson.wrong for lesson in self.lessons),
-            "without_span": without_span,
-        }
+        return {"without_other_paths": sum(not row.wrong for row in self.lessons), "without_span": without_span}
 
 
 def _kind(question: Question) -> int:

@@ -52,9 +52,8 @@ def score_passages(inputs: ScoringInputs, out: Path, *, hardware: Machine) -> in
     score = _question_scorer(inputs, halves, hardware)
     with cache.workspace("passage_scores", machines.key(__file__, sources, hardware)) as folder:
         rankings = (ranking for ranking in selection.read_ranked_paths(table) if ranking[0] in halves)
-        shards.write_in_shards(
-            out, PassageScore, rankings, score, folder=folder, label="score_passages", total=len(halves)
-        )
+        options = {"folder": folder, "label": "score_passages", "total": len(halves)}
+        shards.write_in_shards(out, PassageScore, rankings, score, **options)
         files.discard(folder)
     return tables.count(out, PassageScore)
 

@@ -223,9 +223,8 @@ class Annotate:
         prompt, target = self.manifest.prompt, self.manifest.prompt.cased(pair.target)
         text, limit = pair.passage.text, CHARACTERS * self.settings.input_tokens
         whole_text = text[:limit]
-        texts = [
-            spans.without(text, [span])[:limit] if span.start < limit else whole_text for span in self._segments(pair)
-        ]
+        segments = self._segments(pair)
+        texts = [spans.without(text, [s])[:limit] if s.start < limit else whole_text for s in segments]
         question, title = pair.question.question, pair.passage.title
         return [(prompt.input(question, title, text), target) for text in [*texts, whole_text]]
 
@@ -259,9 +258,8 @@ def chosen_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray, candid
     `nlls`, shape (spans + 1,), are the answer's without each span (NaN if not scored) and, last, with the whole
     passage; `candidates` are indices of spans.
     """
-    scored = [
-        ScoredSpan(*span, None if np.isnan(nll) else float(nll)) for span, nll in zip(segments, nlls, strict=False)
-    ]
+    values = [None if np.isnan(nll) else float(nll) for nll in nlls[:-1]]
+    scored = [ScoredSpan(*span, value) for span, value in zip(segments, values, strict=True)]
     chosen = candidates[int(np.argmax(nlls[candidates]))]
     return Evidence(pair.question.id, pair.passage.id, "pseudo", pair.target, scored, [chosen], float(nlls[-1]))
 
