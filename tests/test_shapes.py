@@ -11,18 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eadpr.corpus.prepare import prepare
-from eadpr.corpus.sources import Prepare, Source
 from eadpr.settings.yaml import read_yaml
 from eadpr.storage.grades import grades
+from tests.corpus_toy import prepared
 from tests.repository import ROOT
 from tests.test_own_files import PARAMS, run
 
 pytestmark = pytest.mark.formats
 
-SETTINGS = Prepare(
-    split_words=None, missing_contexts=0, add_context_passages=False, drop_empty_answers=False, strip_quotes=False
-)
 BEIR = {
     "corpus.jsonl": [{"_id": f"d{i}", "title": f"T{i}", "text": f"Text {i}.", "metadata": {}} for i in range(5)],
     "queries.jsonl": [{"_id": f"q{i}", "text": f"what {i}?", "metadata": {}} for i in range(4)],
@@ -80,10 +76,8 @@ def refused(project: Path, said: str, *arguments: object) -> None:
 
 def records(project: Path, name: str) -> list[dict[str, Any]]:
     """Rows of a table of the collection as `prepare` makes it."""
-    block = read_yaml(project / "data" / "collections" / "mine.yaml")
-    out = project / "records"
-    source = Source.model_validate(block["source"])
-    prepare(source, SETTINGS, sources=project / "data" / "sources" / "mine", raw=project, out=out)
+    source = read_yaml(project / "data" / "collections" / "mine.yaml")["source"]
+    out, _ = prepared(project, *source["files"], sources=project / "data" / "sources" / "mine")
     return pq.read_table(out / f"{name}.parquet").to_pylist()
 
 
@@ -353,8 +347,7 @@ def test_gold_offsets_name_the_positives_of_questions_that_name_none(tmp_path):
         {"kind": "questions", "path": "q.csv", **of},
         {"kind": "gold", "path": "g.jsonl", **of},
     ]
-    source = Source.model_validate({"format": "dpr", "files": files})
-    prepare(source, SETTINGS, sources=tmp_path, raw=tmp_path, out=tmp_path / "records")
-    (context,) = pq.read_table(tmp_path / "records" / "contexts.parquet").to_pylist()
+    records, _ = prepared(tmp_path, *files, format="dpr")
+    (context,) = pq.read_table(records / "contexts.parquet").to_pylist()
     assert (context["question_id"], context["passage_id"], context["role"]) == ("s/test:1", "2", "positive")
     assert context["gold"] == [{"start": 16, "end": 22}]

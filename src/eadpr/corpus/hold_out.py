@@ -35,12 +35,10 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
         for split in ("train", "test"):
             if engine.first(connection, _OF_SPLIT, {"split": split, "file": name}):
                 continue
-            if not splits_open:
-                raise ValueError(
-                    f"{path}: every question says its split, and none says {split}; name one so, or remove the column"
-                    " split"
+            reason = f"every question says its split, and none says {split}; name one so, or remove the column split"
+            if splits_open:
+                reason = (
+                    f"a share of {share} (test_share) left no question for {split}, because whole titles are held out;"
+                    " give more questions, a file with test questions (--test-questions), or another share"
                 )
-            raise ValueError(
-                f"{path}: a share of {share} (test_share) left no question for {split}, because whole titles are held"
-                " out; give more questions, a file with test questions (--test-questions), or another share"
-            )
+            raise ValueError(f"{path}: {reason}")

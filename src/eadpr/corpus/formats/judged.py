@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr.corpus.formats.file_rows import read_cells, read_objects
+from eadpr.corpus.formats.file_rows import read_cells, read_objects, read_table
 from eadpr.corpus.formats.own import OwnFiles, write_rows
-from eadpr.corpus.rows import LARGEST, RowError, check_id, check_text, excerpt, unexpected
+from eadpr.corpus.rows import LARGEST, RowError, check_id, excerpt, unexpected
 
 CORPORA = ("corpus.jsonl", "collection.tsv", "corpus.tsv", "docs.tsv")
 QRELS = ("qrels/*.tsv", "qrels*.tsv", "*.qrels")
@@ -145,7 +145,5 @@ def _read_questions(folder: Path, split: str, judgements: Judgements) -> Iterato
 
 def _pairs(path: Path) -> Iterator[tuple[str, str, str]]:
     """Read place, id and text of lines that have these two, by a tab."""
-    for where, cells in read_cells(path):
-        if len(cells) != 2:
-            raise RowError(where, "", f"{len(cells)} cells, expected id and text, by a tab")
-        yield where, check_id(cells[0], where), check_text(cells[1], where, "text")
+    for row in read_table(path, ("id", "text"), quoted=False):
+        yield row.where, row.id("id"), row.text("text")

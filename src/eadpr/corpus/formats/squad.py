@@ -12,7 +12,7 @@ from eadpr.corpus.rows import Row, RowError, excerpt
 _TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
 
 
-class Paragraph(NamedTuple):
+class SquadParagraph(NamedTuple):
     """The rows `questions` and `gold` are of questions with an answer; `unanswered` counts the others."""
 
     title: str
@@ -58,11 +58,11 @@ def read_answered(path: Path) -> Iterator[dict[str, Any]]:
             yield row | {"title": paragraph.title, "text": paragraph.text}
 
 
-def read_paragraphs(path: Path) -> Iterator[Paragraph]:
+def read_paragraphs(path: Path) -> Iterator[SquadParagraph]:
     for article in read_data(path).objects("data"):
         title = article.text("title")
         for row in article.objects("paragraphs"):
-            paragraph, unanswered = Paragraph(title, row.text("context"), [], [], 0), 0
+            paragraph, unanswered = SquadParagraph(title, row.text("context"), [], [], 0), 0
             for question in row.objects("qas"):
                 answers = dict.fromkeys(_read_answers(question, paragraph.text))
                 if not answers or question.fields.get("is_impossible"):
