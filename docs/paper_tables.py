@@ -1,4 +1,4 @@
-"""Pages of the papers' tables: their figures (papers.yaml) beside ours, read from the tables of docs/studies."""
+"""Pages of the papers' tables: their figures (papers.yaml) beside ours, read from the JSON files of docs/studies."""
 
 import itertools
 import math
@@ -36,11 +36,11 @@ def own(table: Table, sets: Sequence[str], arm: str | None, metric: str) -> str:
     """Our figure. A metric that the table has of no arm was not measured; an arm that it lacks is a mistake."""
     if arm is None:
         return NONE
-    there = table.set_of(sets)
-    arms = sorted({key[1] for key in table.figures if key[0] == there})
-    if table.arm(arm) not in arms:
-        raise ValueError(f"docs/papers.yaml: a row names the arm {arm}; {table.path} has of {there}: {', '.join(arms)}")
-    return table.figures.get((there, table.arm(arm), metric), NONE)
+    question_set = table.choose_set(sets)
+    if arm not in table.figures[question_set]:
+        known = ", ".join(sorted(table.figures[question_set]))
+        raise ValueError(f"docs/papers.yaml: a row names the arm {arm}; {table.path} has of {question_set}: {known}")
+    return table.figure(question_set, arm, metric) or NONE
 
 
 def columns_of(paper: Mapping[str, Any]) -> list[tuple[str, Sequence[str], str]]:
@@ -72,14 +72,16 @@ def figures(paper: Mapping[str, Any], tables: Sequence[Table]) -> Iterator[list[
         yield from lines
 
 
-def change(table: Table, there: str, one: str, other: str, metric: str) -> str:
-    """With its interval, where the table has one; nothing of a pair that it does not compare."""
-    pair = (there, table.arm(one), table.arm(other))
-    if not any(key[:3] == pair for key in table.differences):
+def change(table: Table, question_set: str, one: str, other: str, metric: str) -> str:
+    """Return our difference of two arms, with its interval where the table has one; nothing of a pair that it does not
+    compare."""
+    cells = table.differences.get(question_set, {}).get(f"{one} − {other}")
+    if cells is None:
         return NONE
-    a, b = (table.figures.get((there, arm, metric), NONE).split()[0] for arm in pair[1:])
-    bare = NONE if NONE in (a, b) else f"{float(a) - float(b):+.1f}"
-    return table.differences.get((*pair, metric), bare)
+    if metric in cells:
+        return cells[metric]
+    a, b = (table.figure(question_set, arm, metric) or NONE for arm in (one, other))
+    return NONE if NONE in (a, b) else f"{float(a.split()[0]) - float(b.split()[0]):+.1f}"
 
 
 def changes(paper: Mapping[str, Any], tables: Sequence[Table]) -> Iterator[list[str]]:
@@ -87,7 +89,7 @@ def changes(paper: Mapping[str, Any], tables: Sequence[Table]) -> Iterator[list[
     rows = {arm: (said, theirs) for said, arm, *theirs in paper["rows"] if arm}
     for place, (column, sets, metric) in enumerate(columns_of(paper)):
         for one, other in itertools.permutations(rows, 2):
-            texts = [change(table, table.set_of(sets), one, other, metric) for table in tables]
+            texts = [change(table, table.choose_set(sets), one, other, metric) for table in tables]
             if any(text != NONE for text in texts):
                 (said, theirs), (less, those) = rows[one], rows[other]
                 of_paper = difference(theirs[place], those[place]) if theirs and those else NONE
@@ -127,9 +129,9 @@ def _names(tables: Sequence[Table]) -> list[str]:
 
 
 def _measured(table: Table, sets: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    name = f"[{table.name}, {table.path.stem}](../studies/{table.name}/{table.path.name})"
-    asked = ", ".join(f"{theirs}: {table.set_of(ours)}" for theirs, ours in sets.items())
-    return name, table.passages, asked, table.command, table.measured or "not said, before 2026-11-24"
+    name = f"[{table.name}, {table.path.stem}](../studies/{table.name}/{table.path.stem}.md)"
+    asked = ", ".join(f"{theirs}: {table.choose_set(ours)}" for theirs, ours in sets.items())
+    return name, table.passages, asked, table.command, table.measured
 
 
 def index(papers: Mapping[str, Mapping[str, Any]]) -> str:
@@ -145,7 +147,7 @@ def index(papers: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def tables_of(name: str, paper: Mapping[str, Any]) -> list[Table]:
-    found = [sorted(STUDIES.glob(f"{pattern}.md")) for pattern in paper["tables"]]
+    found = [sorted(STUDIES.glob(f"{pattern}.json")) for pattern in paper["tables"]]
     if not all(found):
         raise ValueError(f"docs/papers.yaml: {name}: no file of docs/studies is one of {paper['tables']}")
     return [read(path) for paths in found for path in paths]

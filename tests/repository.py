@@ -10,8 +10,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from eadpr.settings.resolve import checked, load
-from eadpr.studies.run import Study
+from eadpr.settings.resolve import load
+from eadpr.studies.study import Study, read_studies
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,5 +48,4 @@ def values() -> dict[str, Any]:
 
 @cache
 def studies() -> dict[str, Study]:
-    path = ROOT / "studies.yaml"
-    return {name: checked(Study, found, f"{name}.", path=path) for name, found in load(path).items()}
+    return read_studies(ROOT / "data" / "studies")

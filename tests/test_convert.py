@@ -35,7 +35,7 @@ from eadpr.readers.published import convert_reader
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import model_files
 from eadpr.settings.resolve import configs
-from eadpr.studies.run import applied
+from eadpr.studies.overrides import apply_overrides
 from eadpr.training.base import make_base
 from eadpr.training.convert import DPR, convert, convert_folder, read_weights
 from eadpr.training.encoder import load, settings_of
@@ -307,6 +307,6 @@ def test_command(weights, architecture, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("convert: two encoders of together ")
     changes = [word for flag, word in itertools.pairwise(shlex.split(done.stdout)) if flag == "-S"]
-    configs(applied([f"base.model={tmp_path / 'model'}", *changes[1:]], ROOT / "params.yaml"))
+    configs(apply_overrides([f"base.model={tmp_path / 'model'}", *changes[1:]], load(ROOT / "params.yaml")))
     again = python(*command, cache=tmp_path / "cache")
     assert (again.returncode, again.stderr.startswith("error: ")) == (1, True), again.stderr

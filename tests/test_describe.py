@@ -1,6 +1,5 @@
 """Tables of a collection and of what arms took, over the collection of `tests.evaluated`."""
 
-import inspect
 import json
 import os
 import shutil
@@ -16,33 +15,31 @@ from eadpr.runtime import files, runs
 from eadpr.settings.resolve import load
 from eadpr.storage import tables
 from eadpr.storage.records import Example, Question
-from eadpr.studies import provenance
-from eadpr.studies import trainings as describe
-from stages import describe as describe_command
-from tests import study_toy
+from eadpr.studies import describe
 from tests.evaluated import QUESTIONS, cells, write_inputs
 
+pytestmark = pytest.mark.studies
 ROOT = Path(__file__).resolve().parents[1]
 RELATIONS = ["P1", "P2", None, "P1", "P1"]
 
 
 def test_a_set_is_counted_with_where_its_positives_come_from(tmp_path):
     write_inputs(tmp_path)
-    text = describe.collection(tmp_path / "records", tmp_path / "positives" / "positives.parquet")
+    text = describe.describe_collection(tmp_path / "records", tmp_path / "positives" / "positives.parquet")
     assert text.startswith("5 passages of 7 words on average.")  # 5 + 9 + 7 + 8 + 4 words
     assert cells(text) == [
         ["question set", "questions", "positive given", "by BM25", "none, or not used"],
         ["main/dev", "4", "3", "1", "0"],
         ["more/dev", "2", "1", "1", "0"],
     ]
-    assert describe.relations(tmp_path / "records") is None
+    assert describe.describe_relations(tmp_path / "records") is None
 
 
 def test_relations_are_counted_by_set(tmp_path):
     write_inputs(tmp_path)
     rows = [row._replace(relation=relation) for row, relation in zip(QUESTIONS, RELATIONS, strict=True)]
     tables.write(tmp_path / "records" / "questions.parquet", Question, rows)
-    assert cells(describe.relations(tmp_path / "records")) == [
+    assert cells(describe.describe_relations(tmp_path / "records")) == [
         ["relation", "main/dev", "more/dev", "example"],
         ["P1", "2", "2", "Who founded Rome?"],
         ["P2", "1", "0", "when was the moon landing"],
@@ -61,7 +58,7 @@ def made(tmp_path):
         encoder.parent.mkdir(parents=True)
         save_file({"a": np.zeros((1000, 300), np.float32), "b": np.zeros(50_000, np.float32)}, encoder)
         tables.write(tmp_path / "examples" / arm / "examples.parquet", Example, [
-            Example("q1", "train", "p1", ["p2"], [0, 1], []), Example("q2", "train", "p3", [], [], []),
+            Example("q1", "train", "p1", ["p2"], [0], []), Example("q2", "train", "p3", [], [], []),
         ])  # fmt: skip
     return tmp_path
 
@@ -74,49 +71,21 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
     runs.record(["encode", "--out", str(made / "models" / "eadpr")], 1.0)
     active = {"dpr": {"negatives": "bm25", "init": "base"}, "eadpr": {"negatives": "dpr", "init": "base"}}
     values = {"active": active, "denoised": {}, "fused": {}}
-    header, dpr, eadpr = cells(describe.resources(made, values))
+    header, dpr, eadpr = cells(describe.describe_training(made, values))
     assert header[0] == "arm"
     assert dpr[:-1] == ["dpr", "0.3", "16", "2", "1,200", "0", "1,234"]
     assert float(dpr[-1]) > 0
-    assert eadpr == ["eadpr", "0.3", "16", "4", "1,200", "1", "–", "–"]
+    assert eadpr == ["eadpr", "0.3", "16", "3", "1,200", "1", "–", "–"]
     between = {"fused": {"both": {"first": "bm25", "second": "dpr"}}, "denoised": {"clean": {"of": "both"}}}
     mined = {"active": active | {"eadpr": {"negatives": "clean", "init": "base"}}}
-    assert cells(describe.resources(made, values | between | mined))[-1] == eadpr
+    assert cells(describe.describe_training(made, values | between | mined))[-1] == eadpr
 
 
 def test_an_arm_that_is_not_trained_is_named(made):
     shutil.rmtree(made / "models" / "eadpr")
     active = {"dpr": {}, "eadpr": {}}
     with pytest.raises(FileNotFoundError, match=r"models/eadpr does not exist; train the arm first \(dvc repro\)"):
-        describe.resources(made, {"active": active})
-
-
-def test_a_table_says_what_its_arms_were_trained_on(made, monkeypatch):
-    monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
-    assert describe.trainings(made, ["dpr", "eadpr"]) == ""  # DVC took all from its cache
-
-    def train(arm: str, gpu: str | None) -> None:
-        monkeypatch.setattr(runs, "_gpu", lambda: {"gpu": gpu, "gpu_memory_gib": None})
-        path = made / "configs" / arm / "train.json"
-        runs.record(["train", "--config", str(path), "--out", str(made / "models" / arm)], 1.0)
-
-    train("dpr", None)
-    assert describe.trainings(made, ["dpr"]) == "Trained on a CPU."
-    assert describe.trainings(made, ["dpr", "eadpr"]) == "Trained on a CPU, the others not recorded."
-    train("eadpr", "H100")
-    assert describe.trainings(made, ["dpr", "eadpr"]) == "Trained on H100 and a CPU."
-    train("dpr", "H100")
-    assert describe.trainings(made, ["dpr", "eadpr"]) == "Trained on H100."
-    config = made / "configs" / "dpr" / "train.json"
-    sections = files.read_json(config)
-    files.write_json(config, sections | {"train": sections["train"] | {"keep": "best"}})
-    files.write_json(made / "training" / "dpr" / "metrics.json", {"steps": 1200, "kept_step": 1100})
-    # The record of dpr is of another config now.
-    assert describe.trainings(made, ["dpr", "eadpr"]) == (
-        "Trained on H100, the others not recorded. Steps that were kept: dpr 1,100."
-    )
-    files.write_json(made / "training" / "dpr" / "metrics.json", {"steps": 0})  # nothing was validated
-    assert describe.trainings(made, ["dpr"]) == ""
+        describe.describe_training(made, {"active": active})
 
 
 def test_what_a_training_with_another_config_took_is_not_shown(made, monkeypatch):
@@ -125,7 +94,7 @@ def test_what_a_training_with_another_config_took_is_not_shown(made, monkeypatch
     values = {"active": {"dpr": {"negatives": "bm25", "init": "base"}}, "denoised": {}, "fused": {}}
 
     def seconds() -> str:
-        return cells(describe.resources(made, values))[1][-2]
+        return cells(describe.describe_training(made, values))[1][-2]
 
     usual = config.read_bytes()
     sections = files.read_json(config)
@@ -140,21 +109,22 @@ def test_what_a_training_with_another_config_took_is_not_shown(made, monkeypatch
     assert seconds() == "–", "kept before there was a hash"
 
 
-def test_what_only_looks_prints_and_writes_where_it_is_told_to(made, monkeypatch):
+def test_it_prints_or_writes_a_page_with_its_commit(made, monkeypatch):
     write_inputs(made)
-    study_toy.measured(made)
+    (made / "data").mkdir()
+    (made / "data" / "atlas").symlink_to(made)
+    shutil.copy(ROOT / "params.yaml", made)
     monkeypatch.chdir(made)
-    monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
-    text = describe_command.main(params=Path("params.yaml"), out=None)
+    monkeypatch.setattr(describe.provenance, "commit", lambda: "1234567")
+    monkeypatch.setattr(sys, "argv", ["describe.py", "--out", "docs"])
+    text = describe.main(params=Path("params.yaml"), out=None)
     assert text.startswith("# atlas\n\n5 passages")
     assert not (made / "docs").exists()
-    monkeypatch.setattr(sys, "argv", ["describe.py", "--out", "docs"])
-    assert describe_command.main(params=Path("params.yaml"), out=Path("docs")) == "describe: docs/atlas/collection.md"
-    written = (made / "docs" / "atlas" / "collection.md").read_text(encoding="utf-8")
-    title, command, measured, *others = written.split("\n\n")
+    assert describe.main(params=Path("params.yaml"), out=Path("docs")) == "describe: docs/atlas/collection.md"
+    title, command, measured, *others = (made / "docs/atlas/collection.md").read_text(encoding="utf-8").split("\n\n")
     assert (title, command) == ("# atlas", "`python -m stages.describe --out docs`")
-    assert (measured, "\n\n".join([title, *others[:-1]]) + "\n") == (provenance.read(written).said, text)
-    assert inspect.signature(describe_command.main).parameters["out"].default.default is None
+    assert measured.startswith("Measured at 1234567 (")
+    assert "\n\n".join([title, *others]).rstrip() == text
 
 
 def test_a_command_that_succeeds_is_recorded_and_one_that_fails_is_not(tmp_path):

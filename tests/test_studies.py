@@ -5,27 +5,16 @@ import re
 import shlex
 
 import pytest
-from dvc.utils.hydra import apply_overrides
 from hypothesis import given
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
 
-from eadpr.settings.resolve import configs, load, merged
-from eadpr.studies.run import (
-    Study,
-    changed,
-    check_effect,
-    expanded,
-    outdone,
-    overrides,
-    read_study,
-    seeded,
-    trainings,
-)
-from eadpr.studies.trainings import trained_with
+from eadpr.settings.resolve import configs, merged
+from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides, overridden_by_collection
+from eadpr.studies.study import Study, expand, read_studies, trainings, with_seeds
 from tests import repository
 from tests.repository import ROOT
 
+pytestmark = pytest.mark.studies
 GOOD, STUDIES = repository.values(), repository.studies()
 CASES = [(name, of) for name, found in STUDIES.items() for of in found.collections or ["atlas", "squad-open"]]
 CASES = [(name, of) for name, of in CASES if of in GOOD["collections"]]  # nq-gold is brought in
@@ -48,19 +37,19 @@ def study(**given_) -> Study:
 @pytest.mark.parametrize(("name", "collection"), CASES)
 def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(name, collection):
     found = STUDIES[name]
-    wanted = expanded(found.model_copy(update={"settings": found.settings | {"collection": collection}}), GOOD)
+    wanted = expand(found.model_copy(update={"settings": found.settings | {"collection": collection}}), GOOD)
     default = name in OURS and collection not in PRESETS
     for path, sections in configs(wanted).items():
         arm, _, stage = path.partition("/")
         if stage == "train.json":
             two = "2enc" in arm or "qsft" in arm
             assert sections["encoder"]["shared"] == ("1enc" in arm or default) & (not two), arm
-    assert changed([*overrides(GOOD, wanted)], GOOD) == wanted
+    assert apply_overrides([*make_overrides(GOOD, wanted)], GOOD) == wanted
 
 
 def said_of_studies() -> list[tuple[str, str]]:
-    """Study and words of overrides, of every command of docs/studies/README.md that has some."""
-    text = (ROOT / "docs/studies/README.md").read_text(encoding="utf-8").replace("\\\n", "")
+    """Study and words of overrides, of every command of docs/howto/studies.md that has some."""
+    text = (ROOT / "docs/howto/studies.md").read_text(encoding="utf-8").replace("\\\n", "")
     return re.findall(r"(?m)^python -m stages\.study (\S+) (.*-S .*)", text)
 
 
@@ -69,8 +58,8 @@ def test_overrides_that_the_page_of_studies_names_are_valid(name, words):
     collection = re.search(r"--collection (\S+)", words)[1]
     found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
     changes = [word for flag, word in itertools.pairwise(shlex.split(words)) if flag == "-S"]
-    before = expanded(found, GOOD)
-    values = changed([*overrides(GOOD, before), *changes], GOOD)
+    before = expand(found, GOOD)
+    values = apply_overrides([*make_overrides(GOOD, before), *changes], GOOD)
     configs(values)
     check_effect(changes, before, values)
 
@@ -99,7 +88,7 @@ def test_other_overrides_are_taken():
         "++collections.squad-open.settings.train.steps=1",
     ]
     check_effect(given, GOOD, GOOD | {"collection": "squad-open"})
-    check_effect(["train.steps=1"], GOOD, changed(["train.steps=1"], GOOD))  # atlas has no settings of its own
+    check_effect(["train.steps=1"], GOOD, apply_overrides(["train.steps=1"], GOOD))  # atlas has no settings of its own
 
 
 @pytest.mark.parametrize(
@@ -108,7 +97,7 @@ def test_other_overrides_are_taken():
 )
 def test_an_override_that_every_arm_has_its_own_value_for_is_refused(override, others):
     before = merged(GOOD, {"arms": {arm: {"loss": {"tau1": 0.0}} for arm in GOOD["active"]}})
-    values = changed([*others, override], before)
+    values = apply_overrides([*others, override], before)
     said = f"-S {override}: nothing reads it, as every active arm has its own loss.tau1; write -S arms.ARM."
     with pytest.raises(ValueError, match=f"^{re.escape(said)}"):
         check_effect([override], before, values)
@@ -119,25 +108,19 @@ def test_an_override_that_every_arm_has_its_own_value_for_is_refused(override, o
 def test_an_override_that_something_besides_the_arms_reads_is_taken():
     """The first encoder."""
     before = merged(GOOD, {"arms": {arm: {"encoder": {"passage_tokens": 128}} for arm in GOOD["active"]}})
-    check_effect(["encoder.passage_tokens=99"], before, changed(["encoder.passage_tokens=99"], before))
+    check_effect(["encoder.passage_tokens=99"], before, apply_overrides(["encoder.passage_tokens=99"], before))
 
 
 def test_settings_of_a_study_that_the_collection_outdoes_are_named():
     """squad-open has 800 steps and 256 tokens of its own."""
     own = {"train": {"steps": 50, "seed": 3}, "encoder": {"passage_tokens": 256}}
-    study = STUDIES["001-table8"].model_copy(update={"settings": own})
-    assert outdone(study, GOOD | {"collection": "squad-open"}) == ["train.steps"]
-    assert outdone(study, GOOD) == []
-
-
-def test_the_page_of_studies_names_overrides():
-    names = {"001-table2", "001-table3", "004-table8", "001-minilm", "near-duplicates"}
-    assert names <= {name for name, _ in said_of_studies()}
+    assert overridden_by_collection(own, GOOD | {"collection": "squad-open"}) == ["train.steps"]
+    assert overridden_by_collection(own, GOOD) == []
 
 
 def on_wiki18(name: str) -> dict:
     found = STUDIES[name]
-    return expanded(found.model_copy(update={"settings": found.settings | {"collection": "wiki18"}}), GOOD)
+    return expand(found.model_copy(update={"settings": found.settings | {"collection": "wiki18"}}), GOOD)
 
 
 NO, EADPR, PICL, ANALYSIS = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (0.2, 1.0, 1.0), (0.2, 0.2, 0.2)
@@ -217,7 +200,7 @@ def test_on_wiki18_arms_of_the_papers_read_what_they_should():
 @pytest.mark.parametrize("collection", ["wiki18-trex", "wiki18-paq"])
 def test_query_side_fine_tuning_of_the_thesis_has_the_rate_of_a_pretrained_encoder(collection):
     found = STUDIES["002-table5-2"]
-    wanted = expanded(found.model_copy(update={"settings": found.settings | {"collection": collection}}), GOOD)
+    wanted = expand(found.model_copy(update={"settings": found.settings | {"collection": collection}}), GOOD)
     settings = configs(wanted)["query_sides/dpr-tuned.json"]["query_side"]
     shown = {name: settings[name] for name in ("learning_rate", "top_k", "batch_size", "epochs", "dropout")}
     assert shown == {"learning_rate": 3e-5, "top_k": 100, "batch_size": 12, "epochs": 5, "dropout": 0.1}
@@ -228,7 +211,7 @@ def test_query_side_fine_tuning_of_the_thesis_has_the_rate_of_a_pretrained_encod
 
 def test_two_hops_on_hotpot_have_mdrs_settings():
     found = STUDIES["001-table4-mdr-hotpot"]
-    files = configs(expanded(found.model_copy(update={"settings": found.settings | {"collection": "hotpot"}}), GOOD))
+    files = configs(expand(found.model_copy(update={"settings": found.settings | {"collection": "hotpot"}}), GOOD))
     for model in ("mdr-dpr", "mdr-eadpr"):
         settings = files[f"multihop/{model}.json"]
         names = ("batch_size", "learning_rate", "seed", "warmup_steps", "epochs", "hard_negatives")
@@ -239,38 +222,6 @@ def test_two_hops_on_hotpot_have_mdrs_settings():
     assert files["bases/roberta.json"]["base"]["model"] == "roberta-base"
     beam = files["retrieve_multihop.json"]["beam"]
     assert (beam["paths"], files["read.json"]["read"]["paths"]) == (20, 20)
-
-
-def test_what_each_arm_was_trained_with_is_a_table():
-    wanted = expanded(STUDIES["presets"], GOOD) | {"train": GOOD["train"] | {"steps": None, "step_factor": 1.5}}
-    header, _, *rows = trained_with(wanted["active"], configs(wanted)).splitlines()
-    cells = {row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:-1]] for row in rows}
-    assert [cell.strip() for cell in header.split("|")[2:-1]] == [
-        "form", "L_dpr", "lambda", "tau1", "tau2", "distractors", "hard negatives", "from", "batch", "length", "rate"
-    ]  # fmt: skip
-    assert cells["picl-analysis"] == [
-        "paper", "1", "0.2", "0.2", "0.2", "sentence", "1 of bm25 (best 30)", "base", "32", "40 epochs x 1.5", "0.002"
-    ]  # fmt: skip
-    assert cells["eadpr-script"][:7] == ["reference", "1", "0", "1", "1", "pseudo", "none"]
-    assert list(cells) == list(STUDIES["presets"].active)
-
-
-def test_placebos_seeds_and_forms_in_the_table_of_trainings():
-    found = configs(GOOD)
-    found["eadpr/train.json"]["loss"] |= {"balance": "placebo", "placebo": 0.5}
-    found["dpr/train.json"]["loss"] |= {"balance": "placebo"}  # without L_HN
-    dpr, _, eadpr = trained_with(GOOD["active"], found).splitlines()[2:]
-    assert "| pseudo, balanced, placebos x 0.5 |" in " ".join(eadpr.split())
-    assert "balanced" not in dpr
-    wanted = expanded(STUDIES["004-figure4"].model_copy(update={"seeds": [1, 2]}), GOOD)
-    table = trained_with(wanted["active"], configs(wanted))
-    assert "dpr-random3-2" not in table
-    assert "| 3 of random |" in " ".join(table.split())
-    wanted = GOOD | {"active": GOOD["active"] | {"eadpr-mixed": GOOD["active"]["eadpr"]}}
-    table = " ".join(trained_with(wanted["active"], configs(wanted)).split())
-    assert "| pseudo (0.5 cut, 0.5 filled) |" in table
-    assert "| pseudo |" in table
-    assert "| none |" in table
 
 
 LEAVES = st.one_of(
@@ -286,18 +237,15 @@ def values(leaves):
 
 
 @given(values(LEAVES.filter(lambda leaf: leaf is not None)), values(LEAVES))  # Hydra cannot delete a null
-def test_overrides_turn_one_into_the_other(tmp_path_factory, before, after):
-    path = tmp_path_factory.mktemp("overrides") / "params.yaml"
-    with path.open("w", encoding="utf-8") as file:
-        YAML().dump(before | {"kept": 1}, file)
-    apply_overrides(path, list(overrides(before, after)))
-    assert load(path) == after | {"kept": 1}
+def test_overrides_turn_one_into_the_other(before, after):
+    kept = {"kept": 1}
+    assert apply_overrides(list(make_overrides(before, after)), before | kept) == after | kept
 
 
 def test_seeds_repeat_arms_with_their_own_sources():
     active = {"eadpr": EDGES, "mined": {"negatives": "eadpr", "init": "eadpr"}, "untrained": EDGES | {"once": True}}
     arms = {"mined": {}}
-    wanted = expanded(study(active=active, arms=arms), GOOD)
+    wanted = expand(study(active=active, arms=arms), GOOD)
     assert wanted["active"] == {
         "eadpr": EDGES, "mined": {"negatives": "eadpr", "init": "eadpr"}, "untrained": EDGES,
         "eadpr-2": {"repeats": "eadpr", "seed": 2, "negatives": "bm25", "init": "base-2"},
@@ -305,7 +253,7 @@ def test_seeds_repeat_arms_with_their_own_sources():
     }  # fmt: skip
     assert trainings(wanted["active"], "mined") == ["mined", "mined-2"]
     measured = {"robustness": {"generators": ["removed"], "arms": ["mined", "untrained"]}}
-    wanted = expanded(study(active=active, arms=arms, settings=measured), GOOD)
+    wanted = expand(study(active=active, arms=arms, settings=measured), GOOD)
     assert wanted["robustness"]["arms"] == ["mined", "mined-2", "untrained"]
     assert wanted["bases"] == {"base": {}, "base-2": {"seed": 2}}
     assert (wanted["train"]["seed"], wanted["base"]["seed"]) == (1, 1)
@@ -315,7 +263,7 @@ def test_seeds_repeat_query_sides_with_their_arms():
     tuned = {"query_sides": {"tuned": {"of": "eadpr"}, "single": {"of": "untrained"}}}
     qsft = {"negatives": "bm25", "init": "tuned"}
     active = {"eadpr": EDGES, "eadpr-qsft": qsft, "untrained": EDGES | {"once": True}}
-    wanted = expanded(study(active=active, settings=tuned), GOOD)
+    wanted = expand(study(active=active, settings=tuned), GOOD)
     assert wanted["query_sides"] == tuned["query_sides"] | {"tuned-2": {"of": "eadpr-2", "seed": 2}}
     again = {"repeats": "eadpr-qsft", "seed": 2, "negatives": "bm25", "init": "tuned-2"}
     assert wanted["active"]["eadpr-qsft-2"] == again
@@ -323,27 +271,35 @@ def test_seeds_repeat_query_sides_with_their_arms():
 
 
 def test_a_pretrained_encoder_is_the_same_for_every_seed():
-    wanted = expanded(study(settings={"base": {"model": "bert-base-uncased"}}), GOOD)
+    wanted = expand(study(settings={"base": {"model": "bert-base-uncased"}}), GOOD)
     assert (wanted["bases"], wanted["active"]["dpr-2"]["init"]) == ({"base": {}}, "base")
     own = {"collections": {"atlas": {"settings": {"base": {"model": "bert-base-uncased"}}}}}
-    assert expanded(study(settings=own), GOOD)["bases"] == {"base": {}}
+    assert expand(study(settings=own), GOOD)["bases"] == {"base": {}}
 
 
 def test_the_first_seed_of_the_default_is_the_default_pipeline():
     """So that a study takes the default's trainings from DVC's cache."""
-    found = configs(expanded(STUDIES["evidence"], GOOD))
+    found = configs(expand(STUDIES["evidence"], GOOD))
     default = configs(GOOD)
     of_trainings = default.keys() - {"report.json", "explore.json"}  # these show all arms
     assert {name: found[name] for name in of_trainings} == {name: default[name] for name in of_trainings}
 
 
 def test_what_is_wrong_in_a_study_is_named(tmp_path):
-    path = tmp_path / "studies.yaml"
+    path = tmp_path / "a.yaml"
     path.write_text("one:\n  about: a\n  seeds: []\n  active: {dpr: {negatives: bm25}}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"studies\.yaml: one\.seeds: .*\n.*one\.active\.dpr\.init"):
-        read_study(path, "one")
-    with pytest.raises(ValueError, match="has no study 'two'; it has one"):
-        read_study(path, "two")
+    with pytest.raises(ValueError, match=r"a\.yaml: one\.seeds: .*\n.*one\.active\.dpr\.init"):
+        read_studies(tmp_path)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_studies(tmp_path / "nowhere")
+
+
+def test_a_second_study_of_a_name_is_refused(tmp_path):
+    for name in ("a", "b"):
+        text = "one: {about: a, seeds: [1], active: {dpr: {negatives: bm25, init: base}}}\n"
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"b\.yaml: one: .*a\.yaml"):
+        read_studies(tmp_path)
 
 
 GRID = {"arm": "dpr", "rows": "loss.lambda", "row_values": [0, 0.5], "columns": "loss.tau2"}
@@ -351,17 +307,17 @@ GRID |= {"column_values": [0, 2], "metrics": ["top1"]}
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"seeds": [2, 2]}, r"seeds \[2, 2\]: each may stand once"),
+    ({"seeds": [2, 2]}, r"seeds \[2, 2\]: "),
     ({"collections": ["hotpot", "squad-open"]}, "this study is for hotpot and squad-open, not for atlas"),
     ({"grid": GRID | {"arm": "eadpr"}}, r"grid\.arm: 'eadpr' is not in active \(dpr\)"),
 ])  # fmt: skip
 def test_what_cannot_be_expanded(changes, said):
     with pytest.raises(ValueError, match=said):
-        expanded(study(**changes), GOOD)
+        expand(study(**changes), GOOD)
 
 
 def test_a_grid_is_its_arm_with_every_pair_of_values():
-    wanted = expanded(study(seeds=[1], grid=GRID, arms={"dpr": {"loss": {"tau2": 3.0}, "train": {"epochs": 3}}}), GOOD)
+    wanted = expand(study(seeds=[1], grid=GRID, arms={"dpr": {"loss": {"tau2": 3.0}, "train": {"epochs": 3}}}), GOOD)
     cells = ("0-tau2-0", "0-tau2-2", "0_5-tau2-0", "0_5-tau2-2")
     assert list(wanted["active"]) == ["dpr", *(f"dpr-lambda-{cell}" for cell in cells)]
     assert wanted["active"]["dpr-lambda-0_5-tau2-2"] == wanted["active"]["dpr"]
@@ -375,32 +331,30 @@ def test_an_override_is_of_every_seed():
         "dpr": EDGES, "other": {"negatives": "bm25", "init": "better"},
     })  # fmt: skip
     changes = ["train.steps=9", "robustness.generators=[removed]", "robustness.arms=[dpr]", "base.model=folder"]
-    made = expanded(found, GOOD, changes)
+    made = expand(found, GOOD, changes)
     assert made["train"]["steps"] == 9, "it wins over the study's"
     assert made["robustness"]["arms"] == ["dpr", "dpr-2"]
     assert set(made["bases"]) == {"base", "better"}, "with a pretrained encoder no weights are drawn"
     assert made["active"]["other-2"]["init"] == "better"
-    assert set(expanded(found, GOOD)["bases"]) == {"base", "better", "base-2", "better-2"}
-    assert (
-        expanded(found, GOOD, ["+active.picl={negatives: bm25, init: base}"])["active"]["picl-2"]["repeats"] == "picl"
-    )
+    assert set(expand(found, GOOD)["bases"]) == {"base", "better", "base-2", "better-2"}
+    assert expand(found, GOOD, ["+active.picl={negatives: bm25, init: base}"])["active"]["picl-2"]["repeats"] == "picl"
 
 
 @pytest.mark.parametrize("change", ["train=5", "~train", "base=null", "active=5", "+active.x=5", "collection=null"])
 def test_an_override_that_is_no_setting_is_named(change):
     with pytest.raises(ValueError, match=change.strip("~+").partition("=")[0].partition(".")[0]):
-        expanded(study(), GOOD, [change])
+        expand(study(), GOOD, [change])
 
 
 @pytest.mark.parametrize("key", ["train.seed", "base.seed", "++collections.atlas.settings.train.seed", "++reader.seed"])
 def test_a_seed_that_the_study_would_outdo_is_refused(key):
-    with pytest.raises(ValueError, match=re.escape(f"-S {key}=7: nothing reads it, as a study says its seeds")):
-        expanded(study(), GOOD, [f"{key}=7"])
+    with pytest.raises(ValueError, match=re.escape(f"-S {key}=7: nothing reads it")):
+        expand(study(), GOOD, [f"{key}=7"])
 
 
 def test_a_seed_reaches_two_hop_trainings_and_readers():
-    found = seeded(STUDIES["001-table4-mdr-hotpot"], [3])
-    made = expanded(found.model_copy(update={"settings": found.settings | {"collection": "hotpot"}}), GOOD)
+    found = with_seeds(STUDIES["001-table4-mdr-hotpot"], [3])
+    made = expand(found.model_copy(update={"settings": found.settings | {"collection": "hotpot"}}), GOOD)
     of = configs(made)
     assert {
         of[f"{path}.json"]["train"]["seed"] for path in ("dpr/train", "multihop/mdr-dpr", "multihop/mdr-eadpr")
@@ -413,11 +367,4 @@ def test_a_seed_reaches_two_hop_trainings_and_readers():
 @pytest.mark.parametrize(("name", "kind"), [("001-table4-mdr-atlas", "multihop and readers"), ("hybrid", "fused")])
 def test_several_seeds_of_what_is_made_once_are_refused(name, kind):
     with pytest.raises(ValueError, match=rf"seeds \[1, 2\]: {kind} are of one training; give one --seed at a time"):
-        expanded(seeded(STUDIES[name], [1, 2]), GOOD)
-
-
-def test_the_readings_of_table_2_can_be_run_as_the_papers_did():
-    arms = ("dpr-mined", "eadpr-paper-mined", "dpr-mined-on", "eadpr-paper-mined-on", "dpr-mined-both")
-    of = configs(on_wiki18("001-table2-readings"))
-    assert {of[f"{arm}/negatives.json"]["negatives"]["kind"] for arm in arms} == {"ranked"}
-    assert of["dpr/negatives.json"]["negatives"]["kind"] == "given"
+        expand(with_seeds(STUDIES[name], [1, 2]), GOOD)

@@ -45,7 +45,7 @@ def test_a_record_that_cannot_be_written_fails_no_stage(tmp_path, monkeypatch, c
 def test_no_stage_reaches_the_reader_of_records():
     for stage in repository.stages().values():
         reached = closure(ROOT / "stages" / f"{stage_module(stage['cmd'])}.py", ROOT)
-        assert ROOT / "src/eadpr/studies/trainings.py" not in reached
+        assert ROOT / "src/eadpr/studies/describe.py" not in reached
         assert not [path for path in reached if path.as_posix().endswith(UNLISTED)]
 
 

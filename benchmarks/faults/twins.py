@@ -117,7 +117,7 @@ def tables(bench: Bench) -> dict[str, str]:
 def studies(project: Project, folder: Path, random: Random) -> tuple[Outcome, str]:
     """What each writes when it runs alone, it has to write beside the other, or after it was refused."""
     alone = Bench(project, folder / "bench-alone")
-    (alone.folder / "studies.yaml").write_text("".join(STUDIES.values()))
+    files.write_text(alone.folder / "data" / "studies" / "toys.yaml", "".join(STUDIES.values()))
     alone.project.commit("studies")
     together = Bench(alone.project, folder / "bench-together")
     for name in STUDIES:

@@ -11,13 +11,13 @@ from eadpr.settings import command as commands
 COMMANDS = {
     "add": "eadpr.settings.add_command:main",
     "convert": "eadpr.publishing.command:convert_checkpoint",
-    "describe": "stages.describe:main",
+    "describe": "eadpr.studies.describe:main",
     "explore": "eadpr.explorer.command:main",
     "export": "eadpr.search.command:main",
     "probe-model": "eadpr.library.command:main",
     "publish": "eadpr.publishing.command:publish",
     "publish-data": "eadpr.publishing.command:publish_data",
-    "study": "stages.study:main",
+    "study": "eadpr.studies.command:main",
 }
 # The extra that installs a library; all others come with `pipeline`.
 EXTRAS = {"sentence_transformers": "sentence-transformers", "onnx": "onnx", "onnxruntime": "onnx"}

@@ -1,0 +1,107 @@
+"""Overrides in the grammar of `dvc exp run -S` (Hydra's): making, applying and checking them."""
+
+import copy
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from eadpr.settings.model import Settings
+from eadpr.settings.resolve import configs
+from eadpr.settings.yaml import leaves, own_settings
+
+PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
+
+
+def make_overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the overrides that turn `before` into `after`.
+
+    In `collections` everything is added or replaced (`++`): the settings of a collection's file are not in params.yaml.
+    """
+    either = "++" if prefix.startswith("collections.") else ""
+    for key in before:
+        if key not in after:
+            yield f"~{prefix}{key}"
+    for key, value in after.items():
+        if key not in before:
+            yield f"{either or '+'}{prefix}{key}={_literal(value)}"
+        elif isinstance(value, Mapping) and isinstance(before[key], Mapping):
+            yield from make_overrides(before[key], value, f"{prefix}{key}.")
+        elif value != before[key]:
+            yield f"{either}{prefix}{key}={_literal(value)}"
+
+
+def apply_overrides(overrides: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that `dvc exp run -S` makes of `values`. Raises ValueError where DVC refuses an override."""
+    from dvc.exceptions import InvalidArgumentError
+    from dvc.utils import hydra
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "params.json"  # YAML takes a second
+        path.write_text(json.dumps(values), encoding="utf-8")
+        try:
+            hydra.apply_overrides(path, list(overrides))
+        except InvalidArgumentError as error:
+            raise ValueError(f"{error}: {error.__cause__}") from error
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
+def override_key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]
+
+
+def check_effect(overrides: Sequence[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Raise ValueError where an override changes a shared setting that no stage reads, since the active collection or
+    every arm has a value of its own. `after` are the values that the overrides made of `before`."""
+    collection, local = after["collection"], own_settings(after)
+    for override in overrides:
+        plain, key = override.lstrip("+~"), override_key(override)
+        if wins := [name for name in local if f"{name}.".startswith(f"{key}.")]:
+            raise ValueError(
+                f"-S {override}: nothing reads it, as the collection {collection} has its own {', '.join(wins)}; write"
+                f" -S ++collections.{collection}.settings.{plain}"
+            )
+        arms = {edges.get("repeats", arm) for arm, edges in after["active"].items()}
+        of_arms = [dict(leaves(after["arms"].get(arm, {}))) for arm in arms]
+        if all(key in settings for settings in of_arms) and _has_no_effect(key.split("."), before, after):
+            raise ValueError(
+                f"-S {override}: nothing reads it, as every active arm has its own {key}; write -S arms.ARM.{plain} for"
+                " each that it is for"
+            )
+
+
+def _has_no_effect(path: Sequence[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return whether a shared setting differs, and every stage would get the same with its earlier value."""
+    if path[0] not in Settings.model_fields:
+        return False
+    undone = copy.deepcopy(dict(after))
+    section, earlier = undone, before
+    for key in path[:-1]:
+        section, earlier = section[key], earlier.get(key, {})
+    if section.get(path[-1]) == earlier.get(path[-1]):
+        return False
+    section.pop(path[-1], None)
+    if path[-1] in earlier:
+        section[path[-1]] = earlier[path[-1]]
+    try:
+        return configs(undone) == configs(dict(after))
+    except ValueError:  # a stage that reads it refuses it
+        return False
+
+
+def overridden_by_collection(settings: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+    """Return the dotted names of a study's settings that the active collection has other values for."""
+    local = own_settings(values)
+    return [name for name, value in leaves(settings) if local.get(name, value) != value]
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    if isinstance(value, str) and not PLAIN.fullmatch(value):
+        return "'" + value.replace("'", "\\'") + "'"
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)

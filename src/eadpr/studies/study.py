@@ -1,0 +1,186 @@
+"""Studies: named lists of arms, seeds and overrides (data/studies), each expanded into the parameters of one run.
+
+An arm has the same name in every study that trains it with the same settings, so DVC takes a training that another
+study has done from its cache.
+"""
+
+import copy
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from eadpr.runtime.section import Section
+from eadpr.settings.model import Name
+from eadpr.settings.resolve import checked, configs, merged
+from eadpr.settings.yaml import of_collection, read_yaml
+from eadpr.studies.overrides import apply_overrides, override_key
+
+STUDIES = Path("data/studies")
+Seed = Annotated[int, Field(ge=0)]
+SEEDED = ("train", "query_side", "reader", "path_reader", "base")  # `base` only where its weights are random
+SINGLE = ("multihop", "fused", "readers")  # these are made of an arm's first training alone
+
+
+class StudyArm(Section):
+    """An arm as under `active` in params.yaml. `once`: trained with the first seed only, so its differences have no
+    star."""
+
+    negatives: Name
+    init: Name
+    once: bool = False
+
+
+class Grid(Section):
+    """`arm` once for every combination of the values of two settings (dotted names, rows first), and the metrics that
+    are shown over them."""
+
+    arm: Name
+    rows: str
+    row_values: list[float] = Field(min_length=1)
+    columns: str
+    column_values: list[float] = Field(min_length=1)
+    metrics: list[str] = Field(min_length=1)
+
+    def names(self) -> list[list[str]]:
+        """Return the names of the arms, by row and column."""
+        first, second = (axis.rpartition(".")[2] for axis in (self.rows, self.columns))
+        return [
+            [f"{self.arm}-{first}-{row:g}-{second}-{column:g}".replace(".", "_") for column in self.column_values]
+            for row in self.row_values
+        ]
+
+    def overrides(self) -> dict[str, dict[str, Any]]:
+        """Return the two settings of each arm, nested as in params.yaml."""
+        pairs = itertools.product(self.row_values, self.column_values)
+        settings = [merged(_nest(self.rows, row), _nest(self.columns, column)) for row, column in pairs]
+        return dict(zip(itertools.chain(*self.names()), settings, strict=True))
+
+
+class Study(Section):
+    """`arms` adds to those of params.yaml, `settings` overrides anything in it; without `collections` a study is for
+    any collection."""
+
+    about: str = Field(min_length=1)
+    seeds: list[Seed] = Field(min_length=1)
+    active: dict[Name, StudyArm] = Field(min_length=1)
+    collections: list[Name] | None = None
+    grid: Grid | None = None
+    arms: dict[Name, dict[str, Any]] = {}
+    settings: dict[str, Any] = {}
+
+
+def read_studies(folder: Path) -> dict[str, Study]:
+    """Read all studies of the YAML files of a folder. Raises ValueError with file and key of a wrong or second one."""
+    files: dict[str, Path] = {}
+    studies = {}
+    for path in sorted(folder.glob("*.yaml")):
+        for name, values in read_yaml(path).items():
+            if name in files:
+                raise ValueError(f"{path}: {name}: {files[name]} has a study of this name too; rename one")
+            files[name] = path
+            studies[name] = checked(Study, values, f"{name}.", path=path)
+    if not studies:
+        raise FileNotFoundError(f"{folder} has no YAML file with a study")
+    return studies
+
+
+def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
+    """Return the study with other seeds, for its two-hop trainings too."""
+    settings = copy.deepcopy(study.settings)
+    for model in settings.get("multihop", {}).values():
+        model.get("train", {}).pop("seed", None)  # it then has its arm's
+    return study.model_copy(update={"seeds": list(seeds), "settings": settings})
+
+
+def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the values of params.yaml with which one run trains every arm of the study with every seed.
+
+    `values` are those of params.yaml; `overrides` win over the study's settings, for every seed. The first seed gives
+    the arms their plain names, another one NAME-SEED. Random first weights are drawn with the seed too; a pretrained
+    encoder is the same for all. Near-duplicates are evaluated for every seed of an arm.
+    """
+    study = _with_grid(study, values)
+    result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
+    result["active"] = {arm: edges.model_dump(exclude={"once"}) for arm, edges in study.active.items()}
+    if overrides:
+        result = apply_overrides(overrides, result)
+        configs(result)  # refuses unknown settings before anything here reads them
+    _check(study, result)
+    drawn = _set_seed(result, study.seeds[0], overrides)
+    _repeat_arms(study, result, drawn)
+    robustness = result["robustness"]
+    arms = [name for arm in robustness["arms"] for name in trainings(result["active"], arm)]
+    return result | {"robustness": robustness | {"arms": arms}}
+
+
+def _check(study: Study, values: Mapping[str, Any]) -> None:
+    if study.collections is not None and values["collection"] not in study.collections:
+        raise ValueError(
+            f"this study is for {' and '.join(study.collections)}, not for {values['collection']}; choose with"
+            " --collection"
+        )
+    if len(set(study.seeds)) < len(study.seeds):
+        raise ValueError(f"seeds {study.seeds}: the same training twice is one; leave the second out")
+    if len(study.seeds) > 1 and (single := [kind for kind in SINGLE if values[kind]]):
+        raise ValueError(f"seeds {study.seeds}: {' and '.join(single)} are of one training; give one --seed at a time")
+
+
+def _set_seed(values: dict[str, Any], seed: int, overrides: Sequence[str]) -> bool:
+    """Set the first seed in every section that has one. Returns whether the first weights are random."""
+    settings = of_collection(values, values["collection"])["settings"]
+    drawn = settings.get("base", {}).get("model", values["base"]["model"]) == "scratch"
+    for section in SEEDED if drawn else SEEDED[:-1]:
+        for override in overrides:
+            key = override_key(override)
+            if f"{section}.seed" in (key, key.partition(".settings.")[2]):
+                raise ValueError(f"-S {override}: nothing reads it, as a study sets its seeds; give --seed")
+        values[section]["seed"] = seed
+        if "seed" in settings.get(section, {}):  # the collection's value would win
+            settings[section]["seed"] = seed
+    return drawn
+
+
+def _repeat_arms(study: Study, values: dict[str, Any], drawn: bool) -> None:
+    """Add the arms, query sides and random first encoders of all seeds but the first."""
+    active, bases = dict(values["active"]), dict(values["bases"])
+    repeated = {arm: edges for arm, edges in active.items() if arm not in study.active or not study.active[arm].once}
+    tuned = {name: query_side for name, query_side in values["query_sides"].items() if query_side["of"] in repeated}
+    seeded = {*repeated, *tuned, *(bases if drawn else ())}
+    for seed in study.seeds[1:]:
+        for arm, edges in repeated.items():
+            renamed = {field: f"{source}-{seed}" if source in seeded else source for field, source in edges.items()}
+            active[f"{arm}-{seed}"] = {"repeats": arm, "seed": seed} | renamed
+            if drawn and (base := edges["init"]) in bases:
+                values["bases"][f"{base}-{seed}"] = bases[base] | {"seed": seed}
+        for name, query_side in tuned.items():
+            again = {"of": f"{query_side['of']}-{seed}", "seed": seed}
+            values["query_sides"][f"{name}-{seed}"] = query_side | again
+    values["active"] = active
+
+
+def trainings(active: Mapping[str, Mapping[str, Any]], arm: str) -> list[str]:
+    """Return the names of an active arm and of its repetitions with other seeds."""
+    return [arm, *(name for name, edges in active.items() if edges.get("repeats") == arm)]
+
+
+def _with_grid(study: Study, values: Mapping[str, Any]) -> Study:
+    """Return the study with the arms of its grid among its arms."""
+    if study.grid is None:
+        return study
+    arm = study.grid.arm
+    if arm not in study.active:
+        raise ValueError(f"grid.arm: {arm!r} is not in active ({', '.join(study.active)})")
+    settings = merged(values["arms"], study.arms).get(arm, {})
+    arms = {name: merged(copy.deepcopy(settings), cell) for name, cell in study.grid.overrides().items()}
+    active = study.active | dict.fromkeys(arms, study.active[arm])
+    return study.model_copy(update={"arms": study.arms | arms, "active": active})
+
+
+def _nest(name: str, value: Any) -> dict[str, Any]:
+    """Return `a.b` with a value as {a: {b: value}}."""
+    for key in reversed(name.split(".")):
+        value = {key: value}
+    return value
