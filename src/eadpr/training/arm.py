@@ -71,10 +71,7 @@ def read_role(
 
 
 def prepare_encoders(encoders: Encoders, train: Train) -> Encoders:
-    """Put the encoders on the device, set their dropout, and take the gradients from one that is to stay frozen.
-
-    Changes the encoders in place and returns them.
-    """
+    """Put the encoders on the device, set their dropout and freeze one if asked, in place; return them."""
     for module in dict.fromkeys(encoders):
         loop.set_dropout(module, hidden=train.dropout, attention=train.attention_dropout)
         module.to(machines.device())
@@ -84,8 +81,7 @@ def prepare_encoders(encoders: Encoders, train: Train) -> Encoders:
 
 
 def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
-    """Return a hash of all that decides the bytes of a training; `settings` are sections, `module` is the file that
-    trains."""
+    """Hash all that decides the bytes of a training; `settings` are sections, `module` is the file that trains."""
     paths = [inputs.records / "passages.parquet", inputs.records / "questions.parquet"]
     if settings.train.upsample:
         paths.append(inputs.records / "question_sets.parquet")

@@ -96,8 +96,7 @@ class Batcher:
         return count
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
-        """Make batch `number` (from 0) of an endless training; each time a question is asked, its negatives are drawn
-        again."""
+        """Make batch `number` (from 0) of an endless training; a question draws negatives whenever it is asked."""
         epoch, chosen = batch_indices(number, times=self.examples.times, size=size, seed=seed)
         negatives = [
             draw(self.examples.negatives[i], self._hard, seed=seed, epoch=epoch, example=i, copy=copy)

@@ -147,8 +147,7 @@ def make_pool(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> t
 
 
 def average_rank(questions_QD: Tensor, passages_ND: Tensor, gold_Q: Tensor) -> float:
-    """Return the mean rank of each question's gold passage counted from 0, ties against it; QUESTIONS are scored at
-    once."""
+    """Return the mean rank of each question's gold passage, counted from 0, ties against it."""
     above = 0
     gold_parts = gold_Q.to(questions_QD.device).split(QUESTIONS)
     for part_D, gold in zip(questions_QD.split(QUESTIONS), gold_parts, strict=True):

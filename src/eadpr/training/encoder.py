@@ -27,8 +27,7 @@ INPUTS = ["input_ids", "attention_mask"]  # no token types, so that they are 0 f
 
 
 class TextEncoder(torch.nn.Module):
-    """A model, its tokenizer and its pooling; `max_tokens` is the input length of its side. A shared encoder takes the
-    inputs of both sides."""
+    """A model, its tokenizer and its pooling; an encoder of one `side` takes the inputs of both if it is shared."""
 
     def __init__(
         self,
@@ -84,8 +83,7 @@ class TextEncoder(torch.nn.Module):
         return self._ids([q.replace("’", "'").strip() for q in questions], None, self.settings.question_tokens)
 
     def passage_ids(self, titles: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids of title and text as a pair, of the text alone if the title is empty; cut to
-        `passage_tokens`."""
+        """Return token ids of title and text as a pair, or of the text without a title, cut to `passage_tokens`."""
         titles, texts = [t.strip() for t in titles], [t.strip() for t in texts]
         ids: list[list[int]] = [[] for _ in texts]
         for titled in (True, False):
@@ -152,18 +150,14 @@ def settings_of(folder: Path) -> EncoderSettings:
 
 
 def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> TextEncoder:
-    """Load the encoder of one side of a model folder, in evaluation mode; by default with the settings it was saved
-    with."""
+    """Load the encoder of one side of a model folder, in evaluation mode, by default with its saved settings."""
     path = folder_of(folder, side)
     model, tokenizer = pretrained(str(path))
     return TextEncoder(model, tokenizer, settings or settings_of(folder), side, Projection.load(path)).eval()
 
 
 def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
-    """Load question and passage encoder, the same object if `settings` share it.
-
-    Raises ValueError if they do and the two sides of the folder differ.
-    """
+    """Load both encoders, one object if shared; raises ValueError for a shared one from two different sides."""
     passage = load(folder, "passage", settings)
     if not settings.shared:
         return load(folder, "question", settings), passage

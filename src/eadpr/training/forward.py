@@ -25,10 +25,7 @@ class Piece(NamedTuple):
 
 
 def cut_pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
-    """Cut the rows of this process, longest first, into pieces of at most `tokens`, padding included.
-
-    None leaves the size to the device.
-    """
+    """Cut this process's rows, longest first, into pieces of at most `tokens` with padding; None: by the device."""
     lengths = np.array([len(row) for row in ids], dtype=np.int64)
     share = processes.share(np.argsort(-lengths, kind="stable"))
     cuts = [share[positions].tolist() for positions in batches(lengths[share], tokens or TOKENS[machine.device()])]

@@ -96,11 +96,7 @@ def step_seed(seed: int, step: int) -> int:
 
 
 def set_dropout(module: torch.nn.Module, *, hidden: float, attention: float) -> None:
-    """Set every dropout of an encoder.
-
-    Dropout inside an attention, found by its name, acts on the attention's weights; ModernBERT and others have a number
-    there and no module.
-    """
+    """Set every dropout of an encoder; one inside an attention, by its name, acts on the attention's weights."""
     parts = dict(module.named_modules())
     for name, part in parts.items():
         if isinstance(part, torch.nn.Dropout):
@@ -108,5 +104,5 @@ def set_dropout(module: torch.nn.Module, *, hidden: float, attention: float) -> 
             # MPNet has a dropout of states next to the one of weights.
             on_states = name.replace("attention.dropout", "attention.attn.dropout") in parts.keys() - {name}
             part.p = attention if in_attention and not on_states else hidden
-        elif isinstance(getattr(part, "attention_dropout", None), float):
+        elif isinstance(getattr(part, "attention_dropout", None), float):  # a number and no module, as in ModernBERT
             part.attention_dropout = attention

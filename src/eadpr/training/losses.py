@@ -145,10 +145,7 @@ def _paper_terms(
 def _reference_terms(
     scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balance: Balance
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the terms of the published code.
-
-    Each logit is multiplied by 0 (masked), lambda (the question's distractor in dpr) or 1; all columns stay.
-    """
+    """Multiply each logit by 0 (masked), lambda (the question's distractor in dpr) or 1; all columns stay."""
     count = len(scores_QP)
     own_QQ = torch.eye(count, device=scores_QP.device)
     has_distractor_Q = masks.distractors_QQ.diagonal()
