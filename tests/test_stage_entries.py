@@ -71,7 +71,7 @@ def test_a_path_follows_from_names_or_is_given(monkeypatch, name, options, expec
 
 def test_a_missing_name_is_asked_for():
     made = Stage(TRAIN, "{arm}/train.json", {"init": "C/models/{init}", "out": "C/{arm}"})
-    with pytest.raises(ValueError, match="--init, or its path"):
+    with pytest.raises(ValueError, match="--init, or an absolute path"):
         made.locate({"arm": "eadpr"}, {"collection": "atlas"})
 
 

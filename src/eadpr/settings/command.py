@@ -72,29 +72,22 @@ class Stage(NamedTuple):
         return dict.fromkeys(["collection", *names]) | paths
 
     def locate(self, arguments: Mapping[str, str | None], options: Mapping[str, str | None]) -> dict[str, Path | None]:
-        """Return all paths. An option is a name in the pattern of a path, or a path: where no name is, or absolute."""
+        """Return all paths. An option is a path if it is absolute or no name belongs there, else a name."""
         names = {name: value for name, value in arguments.items() if value is not None}
         patterns, located = self.paths(), {}
         for name, value in options.items():
-            if value is None or name == "collection":
-                continue
-            if name in patterns and (os.path.isabs(value) or name not in fields(patterns[name])):
+            if value is not None and name in patterns and (os.path.isabs(value) or name not in fields(patterns[name])):
                 located[name] = Path(value)
-            else:
+            elif value is not None:
                 names[name] = value
-        collection = options.get("collection")
         optional = {name for name, parameter in self._parameters() if parameter.default is None}
-        for name, pattern in patterns.items():
-            if name in located:
-                continue
-            if missing := [field for field in fields(pattern) if field not in names]:
-                if name not in optional:
-                    needed = " ".join(field.upper() if field in arguments else f"--{field}" for field in missing)
-                    raise ValueError(f"--{name} is {pattern}: give {needed}, or its path")
-                located[name] = None
-            else:
-                collection = collection or active_collection()
-                located[name] = locate(pattern, collection, names)
+        for name in patterns.keys() - located.keys():
+            missing = [field for field in fields(patterns[name]) if field not in names]
+            if missing and name not in optional:
+                needed = " ".join(field.upper() if field in arguments else f"--{field}" for field in missing)
+                raise ValueError(f"--{name} is {patterns[name]}: give {needed}, or an absolute path")
+            collection = names.get("collection") or active_collection()
+            located[name] = None if missing else locate(patterns[name], names | {"collection": collection})
         return {name: located[name] for name in patterns}
 
     def read(self, config: Path) -> tuple:
@@ -124,8 +117,7 @@ class Stage(NamedTuple):
 
         parameters = {f"{name}_name": typer.Argument(None, metavar=name.upper()) for name in self.arguments()}
         for name, pattern in self.options().items():
-            help = f"By default {pattern}." if pattern else None
-            parameters[name] = typer.Option(None, help=help)
+            parameters[name] = typer.Option(None, help=pattern and f"By default {pattern}.")
         parameters["collection"] = typer.Option(None, help="C is data/<collection>; by default that of params.yaml.")
         command.__signature__ = inspect.Signature(
             inspect.Parameter(name, ONLY_BY_NAME, default=option, annotation=str) for name, option in parameters.items()

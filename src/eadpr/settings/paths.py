@@ -32,9 +32,9 @@ def fields(pattern: str) -> list[str]:
     return [name for name in re.findall(r"\{(\w+)\}", pattern) if name != "collection"]
 
 
-def locate(pattern: str, collection: str, names: dict[str, str]) -> Path:
-    """Return the path of a pattern."""
-    return Path(re.sub("^C/", "data/{collection}/", pattern).format(collection=collection, **names))
+def locate(pattern: str, names: dict[str, str]) -> Path:
+    """Return the path of a pattern with these names, among them the collection's."""
+    return Path(re.sub("^C/", "data/{collection}/", pattern).format_map(names))
 
 
 def active_collection() -> str:
