@@ -1,4 +1,4 @@
-"""What the stage `explore` is given; the stage `configs` names the rankings."""
+"""Settings of the stage `explore`; the stage `configs` names the rankings."""
 
 from eadpr.runtime.section import Section
 

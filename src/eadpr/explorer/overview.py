@@ -121,7 +121,7 @@ def _read_points(path: Path, name: str) -> pd.DataFrame:
 
 
 def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, plan: ReportPlan) -> Iterator[list[Any]]:
-    """Yield label, meaning and a number for each row of the overview (None where there is none)."""
+    """Yield label, meaning and a number for each row of the overview (None if it has none)."""
     of_set = select_set(means, name)
     counted = {(row, metric): n for row, metric, n in of_set[["row", "metric", "n"]].itertuples(index=False)}
     for key, label in counts.QUESTIONS.items():

@@ -50,7 +50,7 @@ class ReportArms(Report):
     """The config of the stage, to which `configs` adds the active arms.
 
     `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds.
-    `fused` names rankings made of two, or of paths; `one_hop` maps the latter to the arm that gave their examples.
+    `fused` names rankings made of two, or of paths; `one_hop` maps a ranking of paths to the arm of its examples.
     `of_paths` names the readers of kind paths. `strategy` is the one of probe.
     """
 

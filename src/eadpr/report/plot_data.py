@@ -34,7 +34,7 @@ def write_plots(
     folder: Path, measured: MeasuredRows, means: pd.DataFrame, plan: ReportPlan, records: Path, training: Path,
     pairs: Path,
 ) -> None:  # fmt: skip
-    """Write every plot; `means` are those of the rows, `training` and `pairs` folders."""
+    """Write every plot; `means` cover the rows, `training` and `pairs` folders."""
     plots.write(folder / "topk", top_k_points(measured, plan.sets), TOP_K, list(plan.rows))
     trained = [name for names in plan.arms.values() for name in names] + list(plan.one_hop)
     plots.write(folder / "loss", loss_points(training, trained), LOSSES, trained)

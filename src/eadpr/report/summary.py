@@ -68,7 +68,7 @@ def select_set(means: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def read_means(tables: Mapping[str, Path], question_sets: Sequence[str], positions: pa.Table = UNKNOWN) -> pd.DataFrame:
     """Return the long table of `tables` of outcomes: every metric's mean and number `n` of values, for each set as a
-    whole and by kind of question; and the counts of `COUNTED`. `positions` are those of `kinds.positions`.
+    whole and by kind of question; and the counts of `COUNTED`. `positions` come from `kinds.positions`.
 
     Where every question of the set has a relation, MACRO has the means over relations of their means, as
     EntityQuestions (Sciavolino et al., 2021) reports; there `n` counts the relations with a value. Raises ValueError

@@ -26,7 +26,7 @@ AA_EVIDENCE = ("aa_evidence", "controlled_aa_evidence")  # their distractors may
 def tables_of_set(
     name: str, means: pd.DataFrame, outcomes: Mapping[str, Outcomes], texts: PairTexts, plan: ReportPlan
 ) -> list[str]:
-    """Return the set's heading and tables; `means` are those of every row."""
+    """Return the set's heading and tables; `means` cover every row."""
     means = means[means["question_set"] == name]
     totals = means[means["by"] == ""]
     count = totals[(totals["row"] == BM25) & (totals["metric"] == "n")]["n"].item()

@@ -133,7 +133,7 @@ def _find_inactive(folder: Path, active: Collection[Path]) -> Iterator[Path]:
 
 
 def _add_one_hop(means: pd.DataFrame, one_hop: Mapping[str, str]) -> pd.DataFrame:
-    """Add to a ranking of paths what the one-hop arm of its examples finds among as many passages."""
+    """Add to a ranking of paths the share that the one-hop arm of its examples finds among as many passages."""
     all_found = means[means["metric"].str.fullmatch(r"all\d+") & means["by"].isin(["", "hop_type"])]
     parts = [means]
     for name, arm in one_hop.items():

@@ -153,8 +153,7 @@ def describe_near_duplicates(made: Mapping[str, Any]) -> str:
 def changes(
     read: ReadValues, columns: Sequence[str], arms: Sequence[str], pairs: Pairs, most: int
 ) -> Iterator[Comparison]:
-    """Yield what the most near-duplicates change for each arm, and whether they change it less for one arm than for
-    another."""
+    """Yield the change by the most near-duplicates for each arm, and the difference of these changes for each pair."""
 
     def read_change(arm: str, column: str) -> Trainings:
         changed = []
