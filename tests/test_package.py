@@ -29,7 +29,7 @@ def built(tmp_path_factory) -> Path:
     out, tree = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("tree")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
-    for name in ("src", "stages"):
+    for name in ("src",):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     subprocess.run([sys.executable, "-c", BUILD.replace("OUT", repr(str(out)))], cwd=tree, check=True)
     return out
@@ -113,7 +113,7 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch):
 def test_wheel_and_sdist_hold_the_types_and_all_modules(built):
     (wheel,), (source,) = built.glob("*.whl"), built.glob("*.tar.gz")
     names = set(zipfile.ZipFile(wheel).namelist())
-    tracked = subprocess.run(["git", "ls-files", "src", "stages"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(["git", "ls-files", "src"], cwd=ROOT, capture_output=True, text=True, check=True)
     expected = {line.removeprefix("src/") for line in tracked.stdout.splitlines()}
     assert {"eadpr/py.typed", "eadpr/__init__.pyi"} <= expected <= names
     assert {name for name in names if not name.partition("/")[0].endswith(".dist-info")} == expected
