@@ -1,10 +1,10 @@
 """A `python` and a `dvc` for tests that start many processes: each is forked from one that has imported the libraries.
 
-Importing torch and transformers takes most of the time of a stage at toy size, and imports are half of the time of
-`dvc`. A module (`-m`) or a program (`-c`) runs here as under `python`, in a process of its own with its own folder,
-environment and standard streams; only what comes from outside of this repository is imported already. Where the process
-that asked is killed, so is what it asked for, with all that this started.
-Tests that are about imports or the seed of hashes start `sys.executable` instead."""
+Imports of torch and transformers take most of the time of a stage at toy size, and half of the time of `dvc`. A module
+(`-m`) or a program (`-c`) runs here as under `python`, in another process with its folder, environment and standard
+streams; only libraries are imported already. If the client is killed, so is its program with everything it started.
+Tests about imports or the seed of hashes start `sys.executable` instead.
+"""
 
 import atexit
 import json
@@ -27,7 +27,7 @@ PRELOADED += ("torch", "safetensors.torch", "transformers.models.bert.modeling_b
 PRELOADED += ("transformers.models.t5.modeling_t5", "transformers.models.auto.modeling_auto")
 PRELOADED += ("dvc.cli.parser", "dvc.repo.reproduce", "dvc.repo.experiments.executor.local", "dvc.utils.hydra")
 PRELOADED += ("dvc.data_cloud", "dvc_data.index.fetch", "dvc_render", "networkx", "pygit2", "dulwich.porcelain")
-# What `machine.settle` sets before torch is imported, for the machine of tests.
+# Variables that `machine.settle` sets before torch is imported.
 SETTLED = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 SETTLED |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 MODULES = ("stages.", "tests.", "benchmarks.", "dvc", "torch.distributed.run")
@@ -51,29 +51,29 @@ sys.exit(status)
 
 @cache
 def folder() -> Path:
-    """Holds `python` and `dvc`, to be put before others in PATH; the process behind them ends with this one."""
-    made = Path(tempfile.mkdtemp(prefix="python-"))
-    atexit.register(shutil.rmtree, made)
-    address = str(made / "socket")
+    """Make a folder with `python` and `dvc`, to go first in PATH; their server ends with this process."""
+    commands = Path(tempfile.mkdtemp(prefix="python-"))
+    atexit.register(shutil.rmtree, commands)
+    address = str(commands / "socket")
     server = subprocess.Popen(
-        [sys.executable, __file__, str(made / "python"), address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, __file__, str(commands / "python"), address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env=os.environ | SETTLED,
     )  # fmt: skip
     atexit.register(server.communicate)  # closes its standard input
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError(f"{__file__} did not start")
     for name, before in (("python", []), ("dvc", ["-m", "dvc"])):
-        client = made / name
+        client = commands / name
         client.write_text(CLIENT.format(python=sys.executable, before=before, modules=MODULES, address=address))
         client.chmod(0o755)
-    return made
+    return commands
 
 
 def python(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
-    """What `python` does with these arguments in the root of this repository."""
+    """Run `python` with these arguments in the root of this repository."""
     command = [folder() / "python", *map(str, arguments)]
-    given = os.environ | environment
-    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    environment = os.environ | environment
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
 def serve(executable: str, address: str) -> None:
@@ -81,7 +81,7 @@ def serve(executable: str, address: str) -> None:
     sys.executable = executable
     for name in PRELOADED:
         __import__(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no one waits for those that wait for stages
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody collects the processes that wait for stages
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
         server.bind(address)
         server.listen(64)
@@ -102,11 +102,11 @@ def _answer(client: socket.socket) -> None:
         os.setpgid(0, 0)
         client.close()
         _run(*json.loads(asked), streams)
-    os.setpgid(stage, stage)  # what it starts is killed with it; here too, since either may come first
+    os.setpgid(stage, stage)  # both processes set the group, since either may be first
     for stream in streams:
         os.close(stream)
     ended = os.pidfd_open(stage)
-    if client in select.select([client, ended], [], [])[0]:  # it says no more: readable means that it was killed
+    if client in select.select([client, ended], [], [])[0]:  # the client sends nothing more: readable means killed
         os.killpg(stage, signal.SIGKILL)
     client.send(str(os.waitstatus_to_exitcode(os.waitpid(stage, 0)[1])).encode(), socket.MSG_NOSIGNAL)
     os._exit(0)

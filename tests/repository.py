@@ -30,19 +30,19 @@ def stage_paths(command: str) -> dict[str, Path | None]:
 
 
 def is_code(dep: str) -> bool:
-    """Whether it is code itself (of `configs`) or the list of a stage's code."""
+    """Recognise the list of a stage's code, or the code itself, on which `configs` depends."""
     return dep in ("src/eadpr", "stages") or "/configs/code/" in dep
 
 
 def stages() -> dict[str, dict]:
-    """The stages of dvc.yaml by name, `foreach` unwrapped."""
+    """Read the stages of dvc.yaml by name, without `foreach`."""
     pipeline = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))
     return {name: stage.get("do", stage) for name, stage in pipeline["stages"].items()}
 
 
 @cache
 def values() -> dict[str, Any]:
-    """Of params.yaml; nobody may change them."""
+    """Read params.yaml once; callers must not change it."""
     return load(ROOT / "params.yaml")
 
 

@@ -16,7 +16,7 @@ def context(question_id: str, passage_id: str, order: int, role: str = "positive
 
 
 def write_records(folder: Path, *, passages=(), questions=(), sets=None, contexts=()) -> Path:
-    """`passages`: (id, title, text); `sets`: `set/split` -> question ids."""
+    """Write tables of records from passages as (id, title, text) and sets as `set/split` -> question ids."""
     tables.write(folder / "passages.parquet", Passage, (Passage(*p, None) for p in passages))
     tables.write(folder / "questions.parquet", Question, questions)
     members = (SetMember(*name.split("/"), i) for name, ids in (sets or {}).items() for i in ids)
@@ -26,19 +26,19 @@ def write_records(folder: Path, *, passages=(), questions=(), sets=None, context
 
 
 def write_ranking(folder: Path, **parts: dict[str, list[str]] | list[Ranked]) -> Path:
-    """`parts`: train and evaluate, each question -> passage ids, best first, with falling scores; or the rows."""
+    """Write train and evaluate from rows, or from question -> passage ids, best first, with falling scores."""
     for name in ("train", "evaluate"):
-        given = parts.get(name, {})
-        if isinstance(given, dict):
-            given = [Ranked(q, p, r, 100.0 - r) for q, ids in given.items() for r, p in enumerate(ids, start=1)]
-        tables.write(folder / f"{name}.parquet", Ranked, given)
+        rows = parts.get(name, {})
+        if isinstance(rows, dict):
+            rows = [Ranked(q, p, r, 100.0 - r) for q, ids in rows.items() for r, p in enumerate(ids, start=1)]
+        tables.write(folder / f"{name}.parquet", Ranked, rows)
     return folder
 
 
 def promoted(folder: Path) -> dict[str, list[str]]:
-    """New positives of questions in the folder of a ranking or of negatives, the best first; none where it has none."""
-    found: dict[str, list[str]] = {}
+    """Read a folder's promoted positives of each question, the best first."""
+    ids: dict[str, list[str]] = {}
     if (folder / PROMOTED).exists():
         for row in tables.rows(folder / PROMOTED, Positive):
-            found.setdefault(row.question_id, []).append(row.passage_id)
-    return found
+            ids.setdefault(row.question_id, []).append(row.passage_id)
+    return ids
