@@ -18,6 +18,8 @@ from benchmarks.exact_search import Hits
 from benchmarks.runner import Comparison, Different, Goal, Row, Side, Worker, check, equal, fastest, measure, within
 from tests.repository import ROOT
 
+pytestmark = pytest.mark.nightly
+
 
 def first_changed(scores):
     return np.concatenate([scores[:1] + 0.01, scores[1:]])

@@ -52,6 +52,7 @@ def edit(project: Project, module: str) -> None:
         file.write("\nEDITED = True\n")
 
 
+@pytest.mark.nightly
 def test_an_unchanged_clone_reruns_nothing_and_pulls_all_only_where_asked_to(pushed, tmp_path):
     project = clone(pushed, tmp_path / "clone")
     assert pipeline(project, 0)[0] == []
@@ -61,6 +62,7 @@ def test_an_unchanged_clone_reruns_nothing_and_pulls_all_only_where_asked_to(pus
     assert project.run("git", "status", "--porcelain").stdout == ""
 
 
+@pytest.mark.nightly
 def test_a_parameter_reruns_what_depends_on_it_reports_differences_and_is_stale_until_committed(pushed, tmp_path):
     project = clone(pushed, tmp_path / "clone")
     project.set(**{"loss.tau1": 0.5})
@@ -82,6 +84,7 @@ def test_a_parameter_reruns_what_depends_on_it_reports_differences_and_is_stale_
     assert ["params.yaml", "loss.tau1", "1.0", "0.5"] in rows(report)
 
 
+@pytest.mark.nightly
 def test_what_the_remote_lacks_is_rebuilt_with_the_same_bytes(pushed, tmp_path):
     store = shutil.copytree(pushed.folder.parent / "store", tmp_path / "store")
     before = (pushed.folder / DISTRACTORS).read_bytes()
@@ -103,6 +106,7 @@ def test_without_a_remote_the_local_cache_serves(built, tmp_path):
     assert sorted(stages) == ["configs", "report"]
 
 
+@pytest.mark.nightly
 def test_an_s3_remote_serves(built, tmp_path, monkeypatch):
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
     for name, value in {**keys, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}.items():
@@ -149,6 +153,7 @@ def test_other_arguments_are_refused(built, given):
     assert (done.returncode, done.stderr) == (1, f"usage: .ci/pipeline [--base REV], not {' '.join(given)}\n")
 
 
+@pytest.mark.nightly
 def test_metrics_that_nobody_committed_are_stale_and_the_folder_keeps_its_mode(built, tmp_path):
     project = clone(built, tmp_path / "clone")
     project.folder.chmod(0o751)
@@ -160,6 +165,7 @@ def test_metrics_that_nobody_committed_are_stale_and_the_folder_keeps_its_mode(b
     assert "metrics/atlas.json is in dvc.lock and not in git" in done.stderr
 
 
+@pytest.mark.nightly
 def test_data_of_another_commit_are_put_right_and_nothing_is_stale(built, tmp_path):
     project = built.copy(tmp_path / "project")
     path, other = project.folder / DISTRACTORS, (project.folder / "data/atlas/evidence.parquet").read_bytes()
@@ -173,6 +179,7 @@ def test_data_of_another_commit_are_put_right_and_nothing_is_stale(built, tmp_pa
     assert path.read_bytes() != other
 
 
+@pytest.mark.nightly
 def test_changed_settings_of_collections_are_in_the_report(built, tmp_path):
     project = built.copy(tmp_path / "project")
     project.run("git", "rm", "-q", "data/collections/squad-open.yaml")

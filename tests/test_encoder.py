@@ -200,6 +200,15 @@ def test_a_shared_encoder_is_one_object_and_needs_equal_sides(toy, tmp_path):
         load_pair(tmp_path, shared)
 
 
+def test_pickled_weights_are_refused(toy, tmp_path):
+    model, tokenizer = pretrained(str(toy / "base" / "passage_encoder"))
+    model.config.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"holds no .*safetensors"):
+        pretrained(str(tmp_path))
+
+
 def test_remote_code_is_not_run(toy, tmp_path):
     """A folder whose config points to its own Python file must not have it run."""
     encoder = load(toy / "base", "passage")

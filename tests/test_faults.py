@@ -9,7 +9,7 @@ from benchmarks.faults.__main__ import page
 from benchmarks.faults.counts import Count, Tally, refused
 from benchmarks.faults.toy import Ended
 
-pytestmark = pytest.mark.pipeline
+pytestmark = [pytest.mark.pipeline, pytest.mark.nightly]
 TABLE = "data/atlas/positives/positives.parquet"
 
 

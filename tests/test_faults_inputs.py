@@ -27,7 +27,7 @@ def arrow(rows: list[dict]) -> bytes:
 
 @pytest.mark.parametrize(("name", "file", "change", "said"), [
     ("own gzip", "p.jsonl.gz", gzip.compress(f'{{"id": {DIGITS}}}'.encode(), mtime=0), "p.jsonl.gz, line 1: malformed"),
-    ("own JSON list", "q.json", (b'"who?"', DIGITS), "q.json, line 2: malformed JSON: brackets nested too d"),
+    ("own JSON list", "q.json", (b'"who?"', DIGITS), "malformed JSON: brackets nested too deep"),
     ("own CSV", "q.csv", (b"[1.0]", "[" * 99_999), "q.csv, line 2: grades is '[[[["),
     ("own CSV", "q.csv", (b"[1.0]", "[1e39]"), "q.csv, line 2: grades is '[1e39]', expected a list of 1"),
     ("own TSV", "q.tsv", (b"question", '"a\nb"'), r"(there are 'a\nb', answers, positives, grades); add"),
@@ -68,6 +68,7 @@ def test_what_was_once_read_wrong_is_refused_in_a_line(tmp_path, name, file, cha
     assert len(line) <= commands.LONGEST
 
 
+@pytest.mark.nightly
 def test_a_share_of_the_changes_is_read_right_or_refused(tmp_path):
     counts = inputs.run(7, tmp_path, 0.012)
     assert sum(one.tried for one in counts) == round(0.012 * inputs.FILES) + round(0.012 * inputs.OF_SETTINGS)

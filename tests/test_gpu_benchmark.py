@@ -14,6 +14,8 @@ from benchmarks import data, flops, gpu
 from benchmarks.flops import Transformer
 from tests.repository import ROOT
 
+pytestmark = pytest.mark.nightly
+
 BERT = BertConfig(
     vocab_size=50, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48,
     attn_implementation="eager",

@@ -51,6 +51,7 @@ def test_a_run_from_nothing_killed_in_long_stages_ends_with_the_bytes_of_an_undi
     assert locked(project) == locked(built)
 
 
+@pytest.mark.nightly
 def test_a_killed_experiment_is_recovered_as_documented(built, tmp_path):
     project = built.copy(tmp_path / "project")
     experiment = ("dvc", "exp", "run", "-S", "loss.tau1=0.5")

@@ -33,6 +33,8 @@ from tests.chat_server import chatting, task
 from tests.repository import ROOT
 from tests.toy_records import question, write_ranking, write_records
 
+pytestmark = pytest.mark.robustness
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
 ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span(0, 23)], TEXT[24:])

@@ -65,6 +65,7 @@ def add(project: Project, passages: list[dict], questions: list[dict]) -> str:
     return said
 
 
+@pytest.mark.nightly
 def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
     """Its questions have no answers, so they are judged by passage id, and the command is the one that `add` names."""
     passages = [{"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by river {i}."} for i in range(40)]

@@ -28,6 +28,7 @@ def collection(tmp_path_factory):
     return folder
 
 
+@pytest.mark.nightly
 def test_a_worker_that_dies_loses_nothing_and_doubles_nothing(collection, tmp_path):
     done = on_ray("-m", "tests.killed_worker", collection, tmp_path, folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -34,6 +34,8 @@ from eadpr.training.encoder import load
 from tests import small_collection as small
 from tests.evaluated import REPORT, cells, write_outcomes
 
+pytestmark = pytest.mark.robustness
+
 COUNTS = [0, 1, 3]
 DENSE = robustness_dense.rankings
 REPORTED = {"generator": "removed", "near_duplicates": 12}

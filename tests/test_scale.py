@@ -11,6 +11,8 @@ from benchmarks.scale import Cost
 from tests import forked_python
 from tests.repository import ROOT, stage_paths, stages
 
+pytestmark = pytest.mark.nightly
+
 MIB = 2**20
 
 

@@ -32,10 +32,10 @@ def picked_after(root, file, text):
 
 
 @pytest.mark.parametrize(("file", "wings", "not_wings"), [
-    ("src/eadpr/explorer/packing.py", {"explorer"}, {"readers", "two_hops", "publishing"}),
-    ("src/eadpr/training/losses.py", {"two_hops", "library"}, {"studies"}),
+    ("src/eadpr/explorer/overview.py", {"explorer"}, {"two_hops", "publishing", "writers"}),
+    ("src/eadpr/training/losses.py", {"two_hops", "library"}, {"explorer", "writers"}),
     ("tests/reading_toy.py", {"readers"}, {"two_hops", "explorer"}),
-    ("stages/train.py", {"readers"}, {"formats"}),
+    ("stages/train.py", {"readers"}, {"explorer", "writers"}),
 ])  # fmt: skip
 def test_a_change_picks_the_wings_that_import_it(recorded, file, wings, not_wings):
     picked = picked_after(recorded, file, "\nADDED = 1\n")
@@ -48,7 +48,7 @@ def test_a_changed_comment_picks_none(recorded):
 
 
 def test_a_failing_wing_is_not_recorded(recorded, monkeypatch):
-    picked = picked_after(recorded, "src/eadpr/explorer/packing.py", "\nADDED = 1\n")
+    picked = picked_after(recorded, "src/eadpr/explorer/overview.py", "\nADDED = 1\n")
     monkeypatch.setattr(suite, "ROOT", recorded)
     monkeypatch.setattr(suite, "changed", lambda: dict.fromkeys(picked, "new"))
     before = (recorded / suite.LOCK).read_bytes()
