@@ -140,7 +140,7 @@ def stages() -> str:
     parts = [
         "# Stages\n\nEvery stage of `dvc.yaml`, in its order: what it does, the [settings](settings.md) that it reads"
         " and the options of its command, `python -m stages.NAME`. C is data/<collection>; a path can be given as"
-        " well as a name. [Architecture](../architecture.md#stages) has one table of what stages read and write."
+        " well as a name. [Stages](../explanation/stages.md) has one table of what stages read and write."
     ]
     for name, stage in pipeline.items():
         stage = stage.get("do", stage)
@@ -214,7 +214,7 @@ def _tables() -> Iterable[type]:
 def tables_page() -> str:
     head = (
         "# Tables\n\nEvery table is a Parquet file, and its columns are the fields of one record. Offsets are in"
-        " characters and half open. [Architecture](../architecture.md#stages) says in which folders the files are."
+        " characters and half open. [Stages](../explanation/stages.md) says in which folders the files are."
     )
     return "\n\n".join([head, *map(_table_of, _tables())]) + "\n"
 

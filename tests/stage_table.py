@@ -1,8 +1,8 @@
-"""The table of stages in docs/architecture.md, made from dvc.yaml. `python -m tests.stage_table` rewrites it."""
+"""The table of stages in docs/explanation/stages.md, made from dvc.yaml. `python -m tests.stage_table` rewrites it."""
 
 from tests.repository import ROOT, is_code, stages
 
-DOCUMENT = ROOT / "docs" / "architecture.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "stages.md"
 BEGIN, END = "<!-- stages: python -m tests.stage_table -->\n", "<!-- /stages -->\n"
 SHORT = {
     "data/${collection}": "C", "${collection}": "<collection>", "${key}": "<arm>", "${item.negatives}": "<negatives>",
