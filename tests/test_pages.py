@@ -30,7 +30,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROO
 # Collections of the reader's own, and those that a page itself describes.
 # What a page has said before it says the beginning of this.
 BEFORE = {
-    "+multihop.mdr-bank": ["collection=hotpot-sample", "+multihop.mdr-dpr={of: dpr, init: base}"],
     "reading.gold": [
         "+readers.extractive={ranking: bm25, init: models/dpr}",
         "reading.readers=[extractive]",

@@ -50,7 +50,7 @@ def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(n
 def said_of_studies() -> list[tuple[str, str]]:
     """Study and words of overrides, of every command of docs/howto/studies.md that has some."""
     text = (ROOT / "docs/howto/studies.md").read_text(encoding="utf-8").replace("\\\n", "")
-    return re.findall(r"(?m)^python -m stages\.study (\S+) (.*-S .*)", text)
+    return re.findall(r"(?m)^eadpr study (\S+) (.*-S .*)", text)
 
 
 @pytest.mark.parametrize(("name", "words"), said_of_studies())
