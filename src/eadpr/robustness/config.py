@@ -34,7 +34,7 @@ class NearDuplicates(Section):
 
 
 class Generation(NearDuplicates):
-    """What the stage is given: the stage `configs` puts in the generator, and leaves out the settings of another."""
+    """The stage's settings: `configs` adds the generator, and leaves out the settings of other generators."""
 
     generator: Generator
     replaced: Replaced | None

@@ -36,7 +36,7 @@ Joins = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]
 
 
 class RobustnessInputs(NamedTuple):
-    """Folders; `ranking` and `model` are the arm's. Without a model the ranking is that of BM25."""
+    """Folders; `ranking` and `model` are the arm's. Without a model the ranking is BM25's."""
 
     records: Path
     positives: Path
@@ -55,7 +55,7 @@ class RobustnessSettings(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """Near-duplicates, those of one number side by side: as passages, with their numbers and the question of each."""
+    """Near-duplicates, sorted by number: as passages, with their numbers and the question of each."""
 
     passages: list[Passage]
     numbers: NDArray[np.int64]
@@ -63,32 +63,32 @@ class Joining(NamedTuple):
 
     def below(self, count: int) -> Self:
         end = int(np.searchsorted(self.numbers, count))
-        return Joining(*(of[:end] for of in self))
+        return Joining(*(column[:end] for column in self))
 
 
 class Joined(NamedTuple):
-    """What joins which questions, measured in this order, with the ids of the positives of each. `joins(question,
-    rows)` says of rows of near-duplicates which join that question's ranking at all."""
+    """The near-duplicates that join the corpus, and the questions in the order of evaluation with the ids of their
+    positives. `joins(question, rows)` tells which rows of near-duplicates join that question's ranking at all."""
 
-    measured: MeasuredQuestions
+    evaluated: MeasuredQuestions
     questions: list[Question]
     positives: dict[str, list[str]]
     added: Joining
     joins: Joins
 
 
-# Of what joins the corpus, a function of a count and a path: it writes there the ranking (`RankedAmong`) with so many
-# near-duplicates of each question, and gives the outcomes of AMONG.
+# Returns a function of a count and a path: it writes there the ranking (`RankedAmong`) with so many near-duplicates of
+# each question in the corpus, and returns the outcomes of AMONG.
 Rankings = Callable[[Joined, RobustnessInputs, RobustnessSettings], Callable[[int, Path], Values]]
 
 
 def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings, rankings: Rankings) -> int:
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
-    every question in the corpus, and for each but 0 the ranking itself; beside them, the near-duplicates and what their
-    generator reports. Returns the number of near-duplicates joined.
+    every question in the corpus, and for each but 0 the ranking itself; then the near-duplicates and the report of
+    their generator. Returns the number of near-duplicates joined.
     """
-    given = joined(inputs, settings)
-    rank = rankings(given, inputs, settings)
+    additions = joined(inputs, settings)
+    rank = rankings(additions, inputs, settings)
     with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
         for count in settings.robustness.counts:
             ranking, first = inputs.ranking, Values(np.zeros(0, np.int64), np.zeros(0))
@@ -96,37 +96,37 @@ def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings, ranki
                 ranking, table = Path(temporary) / str(count), ranking_among(folder, count)
                 first = rank(count, table)
                 tables.write(ranking / "evaluate.parquet", Ranked, _of_corpus(table))
-            values = ranking_values(given.measured, inputs.records, inputs.positives, ranking, settings.evaluate)
-            own = {metric: of for metric, of in values.items() if metric not in COUNTS}
-            write(folder / f"{count}.parquet", given.measured, own | {AMONG: first})
+            values = ranking_values(additions.evaluated, inputs.records, inputs.positives, ranking, settings.evaluate)
+            quality = {metric: value for metric, value in values.items() if metric not in COUNTS}
+            write(folder / f"{count}.parquet", additions.evaluated, quality | {AMONG: first})
         shutil.copyfile(inputs.near_duplicates / DUPLICATES, folder / DUPLICATES)
         shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
-    return len(given.added.passages)
+    return len(additions.added.passages)
 
 
 def _of_corpus(table: Path) -> Iterator[Ranked]:
-    """With gaps in the ranks where near-duplicates stand."""
+    """Yield the passages of the corpus in a ranking, with gaps in the ranks where near-duplicates stand."""
     for row in tables.rows(table, RankedAmong):
         if row.passage_id is not None:
             yield Ranked(row.question_id, row.passage_id, row.rank, row.score)
 
 
 def joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joined:
-    measured = load_questions(inputs.records, read_members(inputs.records, settings.sets.evaluate))
-    questions = list(measured.records(inputs.records))
+    evaluated = load_questions(inputs.records, read_members(inputs.records, settings.sets.evaluate))
+    questions = list(evaluated.records(inputs.records))
     added = _added(inputs.near_duplicates / DUPLICATES, settings.robustness.counts[-1])
-    positives = _positives(inputs.positives, measured)
-    return Joined(measured, questions, positives, added, _joins(questions, added.passages))
+    positives = _positives(inputs.positives, evaluated)
+    return Joined(evaluated, questions, positives, added, _joins(questions, added.passages))
 
 
-def _positives(folder: Path, measured: MeasuredQuestions) -> dict[str, list[str]]:
+def _positives(folder: Path, evaluated: MeasuredQuestions) -> dict[str, list[str]]:
     table = tables.read(folder / "positives.parquet", Positive, ["question_id", "passage_id"])
-    table = table.filter(pc.is_in(table["question_id"], value_set=measured.ids)).to_pandas()
+    table = table.filter(pc.is_in(table["question_id"], value_set=evaluated.ids)).to_pandas()
     return table.groupby("question_id")["passage_id"].agg(list).to_dict()
 
 
 def _added(path: Path, most: int) -> Joining:
-    """The near-duplicates of a number below `most`."""
+    """Read the near-duplicates of a number below `most`."""
     rows = sorted((row for row in tables.rows(path, NearDuplicate) if row.number < most), key=attrgetter("number"))
     passages = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in rows]
     return Joining(passages, np.array([row.number for row in rows], dtype=np.int64), [row.question_id for row in rows])
@@ -136,7 +136,7 @@ def _joins(questions: Sequence[Question], added: Sequence[Passage]) -> Joins:
     matcher = AnswerMatcher()
 
     def joins(question: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        given, texts = questions[question], [added[row].text for row in rows.tolist()]
-        return ~matcher.matches(given.answers, texts, given.answer_kind)
+        query, texts = questions[question], [added[row].text for row in rows.tolist()]
+        return ~matcher.matches(query.answers, texts, query.answer_kind)
 
     return joins

@@ -45,12 +45,12 @@ class NearDuplicateInputs(NamedTuple):
 
 
 def write_near_duplicates(
-    settings: Generation, by: Writer | None, sets: Sets, *, inputs: NearDuplicateInputs, out: Path
+    settings: Generation, writer: Writer | None, sets: Sets, *, inputs: NearDuplicateInputs, out: Path
 ) -> dict[str, Any]:
     """Write near_duplicates.parquet and report.json, whose content is returned, to the folder `out`.
 
-    `by` is there for a generator that is no rule. Rows are in the order of the questions, then of `number`. Questions
-    without a positive, or without an answer that a text can hold, have none: what holds no answer could not be told.
+    `writer` is set for a generator that is no rule. Rows are in the order of the questions, then of `number`. Questions
+    without a positive, or without an answer that a text can hold, have none: it could not be told if a text lacks it.
     """
     ids = questions.read_question_ids(inputs.records / "question_sets.parquet", sets.evaluate)
     evidence = _evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
@@ -61,27 +61,27 @@ def write_near_duplicates(
     )
     dropped: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as temporary, generator(settings, by, inputs) as make:
-        made = Path(temporary) / "made.parquet"
-        tables.write(made, NearDuplicate, _made(originals, settings, make, dropped))
+    with tempfile.TemporaryDirectory() as temporary, generator(settings, writer, inputs) as make:
+        candidates = Path(temporary) / "made.parquet"
+        tables.write(candidates, NearDuplicate, _make_candidates(originals, settings, make, dropped))
         with files.new_folder(out) as folder:
-            kept = _unlike_all(made, _in_corpus(inputs.records, made), counts, dropped)
-            tables.write(folder / "near_duplicates.parquet", NearDuplicate, kept)
+            unlike = _unlike_all(candidates, _in_corpus(inputs.records, candidates), counts, dropped)
+            tables.write(folder / "near_duplicates.parquet", NearDuplicate, unlike)
             report = _report(settings, len(ids), counts, dropped)
             files.write_json(folder / "report.json", report)
     return report
 
 
 def _evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, str], list[Span]]:
-    """What the distractor of each positive of the questions `ids` lacks."""
+    """Read the spans that the distractor of each positive of the questions `ids` lacks."""
     filters = [("strategy", "=", strategy), ("form", "=", "cut"), ("question_id", "in", ids)]
-    found = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
-    return {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in found}
+    rows = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
+    return {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in rows}
 
 
 @contextmanager
-def generator(settings: Generation, by: Writer | None, inputs: NearDuplicateInputs) -> Iterator[Generate]:
-    """The one at work."""
+def generator(settings: Generation, writer: Writer | None, inputs: NearDuplicateInputs) -> Iterator[Generate]:
+    """Yield the generator that the settings name."""
     match settings.generator:
         case "removed":
             yield removed(settings.seed)
@@ -89,87 +89,89 @@ def generator(settings: Generation, by: Writer | None, inputs: NearDuplicateInpu
             with fillers(
                 settings.replaced.fillers, seed=settings.seed, records=inputs.records,
                 positives=inputs.positives / "positives.parquet", ranking=inputs.ranking,
-            ) as found:  # fmt: skip
-                yield replaced(found)
+            ) as opened:  # fmt: skip
+                yield replaced(opened)
         case "reordered":
             yield reordered(settings.seed)
         case "swapped":
             folds = inputs.positives / "folds.parquet"
             yield swapped(Swaps(settings.seed, records=inputs.records, folds=folds))
         case _:
-            yield make_generator(by, settings.seed, sources=inputs.sources, raw=inputs.raw)
+            yield make_generator(writer, settings.seed, sources=inputs.sources, raw=inputs.raw)
 
 
-def _made(
+def _make_candidates(
     originals: Iterator[Original], settings: Generation, make: Generate, dropped: Counter[str]
 ) -> Iterator[NearDuplicate]:
-    """What each question keeps by itself; `dropped` is told what it does not."""
+    """Yield the near-duplicates of each question, without a look at the other texts; `dropped` counts the others."""
     with progress(f"near-duplicates by {settings.generator}", None, "questions") as advance:
-        for one in originals:
-            yield from near_duplicates(one, settings, make, dropped)
+        for original in originals:
+            yield from near_duplicates(original, settings, make, dropped)
             advance(1)
 
 
-def near_duplicates(one: Original, settings: Generation, make: Generate, dropped: Counter[str]) -> list[NearDuplicate]:
-    """At most `per_question` of them. The generator is asked for as many as are missing, up to `candidates` in all."""
-    kept: dict[str, Candidate] = {}
-    asked = 0
-    while len(kept) < settings.per_question and asked < settings.candidates:
-        end = min(settings.candidates, asked + settings.per_question - len(kept))
-        found = make(one, range(asked, end))
-        for candidate in found:
-            reason = find_defect(one.question, one.positive, candidate.text)
-            if reason is None and squash_spaces(candidate.text) in kept:
+def near_duplicates(
+    original: Original, settings: Generation, make: Generate, dropped: Counter[str]
+) -> list[NearDuplicate]:
+    """Make at most `per_question`. The generator makes as many as are missing, up to `candidates` in all."""
+    accepted: dict[str, Candidate] = {}
+    requested = 0
+    while len(accepted) < settings.per_question and requested < settings.candidates:
+        end = min(settings.candidates, requested + settings.per_question - len(accepted))
+        candidates = make(original, range(requested, end))
+        for candidate in candidates:
+            reason = find_defect(original.question, original.positive, candidate.text)
+            if reason is None and squash_spaces(candidate.text) in accepted:
                 reason = "repeated"
             if reason:
                 dropped[reason] += 1
             else:
-                kept[squash_spaces(candidate.text)] = candidate
-        if len(found) < end - asked:
+                accepted[squash_spaces(candidate.text)] = candidate
+        if len(candidates) < end - requested:
             break
-        asked = end
+        requested = end
     return [
-        NearDuplicate(one.question.id, one.positive.id, number, settings.generator, *candidate)
-        for number, candidate in enumerate(kept.values())
+        NearDuplicate(original.question.id, original.positive.id, number, settings.generator, *candidate)
+        for number, candidate in enumerate(accepted.values())
     ]
 
 
-def _in_corpus(records: Path, made: Path) -> frozenset[int]:
-    """Digests of the near-duplicates' texts that a passage of the corpus has too."""
-    sought = {digest(squash_spaces(row.text)) for row in tables.rows(made, NearDuplicate)}
-    found: set[int] = set()
+def _in_corpus(records: Path, candidates: Path) -> frozenset[int]:
+    """Return digests of the near-duplicates' texts that a passage of the corpus has too."""
+    digests = {digest(squash_spaces(row.text)) for row in tables.rows(candidates, NearDuplicate)}
+    same: set[int] = set()
     path = records / "passages.parquet"
     with progress("compare with the corpus", tables.count(path, Passage), "passages") as advance:
         for batch in tables.batches(path, Passage, columns=["text"]):
-            found.update(sought.intersection(digest(squash_spaces(text)) for text in batch.column("text").to_pylist()))
+            same.update(digests.intersection(digest(squash_spaces(text)) for text in batch.column("text").to_pylist()))
             advance(len(batch))
-    return frozenset(found)
+    return frozenset(same)
 
 
 def _unlike_all(
-    made: Path, in_corpus: frozenset[int], counts: Counter[str], dropped: Counter[str]
+    candidates: Path, in_corpus: frozenset[int], counts: Counter[str], dropped: Counter[str]
 ) -> Iterator[NearDuplicate]:
-    """Those unlike every passage and every one before, numbered anew within their question; `counts` is told how many
-    each question has."""
+    """Yield the near-duplicates unlike every passage and every earlier one, renumbered within their question; `counts`
+    receives the number for each question."""
     seen: set[int] = set()
-    for row in tables.rows(made, NearDuplicate):
-        found = digest(squash_spaces(row.text))
-        if found in in_corpus:
+    for row in tables.rows(candidates, NearDuplicate):
+        text_digest = digest(squash_spaces(row.text))
+        if text_digest in in_corpus:
             dropped["corpus"] += 1
-        elif found in seen:
+        elif text_digest in seen:
             dropped["shared"] += 1
         else:
-            seen.add(found)
+            seen.add(text_digest)
             yield row._replace(number=counts[row.question_id])
             counts[row.question_id] += 1
 
 
-def _report(settings: Generation, asked: int, counts: Counter[str], dropped: Counter[str]) -> dict[str, Any]:
+def _report(settings: Generation, question_count: int, counts: Counter[str], dropped: Counter[str]) -> dict[str, Any]:
     return {
         "generator": settings.generator,
-        "questions": asked,
+        "questions": question_count,
         "with_all": sum(count == settings.per_question for count in counts.values()),
-        "with_none": asked - len(counts),
+        "with_none": question_count - len(counts),
         "near_duplicates": counts.total(),
         "dropped": dict(sorted(dropped.items())),
     }

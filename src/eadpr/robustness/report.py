@@ -36,16 +36,16 @@ def report_robustness(
     pairs = choose_pairs([*arms], arms, settings.compare, settings.baseline)  # BM25 was not measured everywhere
     rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
     generators = settings.robustness.active
-    measured = {name: load_rows(outcomes / "robustness" / name, rows, sets.evaluate) for name in generators}
+    results = {name: load_rows(outcomes / "robustness" / name, rows, sets.evaluate) for name in generators}
     parts = []
     for name in sets.evaluate:
-        parts += worst_kinds(measured, name, [*settings.differences, *settings.columns], [*arms], pairs, most, sampling)
+        parts += worst_kinds(results, name, [*settings.differences, *settings.columns], [*arms], pairs, most, sampling)
     if parts:
         parts.insert(0, "# Near-duplicates at their worst")
-    for generator, of_generator in measured.items():
+    for generator, of_generator in results.items():
         first = next(iter(arms.values()))[0]
-        made = files.read_json(outcomes / "robustness" / generator / first / MADE)
-        parts += [f"# Near-duplicates: {generator}", describe_near_duplicates(made)]
+        generation = files.read_json(outcomes / "robustness" / generator / first / MADE)
+        parts += [f"# Near-duplicates: {generator}", describe_near_duplicates(generation)]
         for name in sets.evaluate:
             means = select_set(of_generator.rows, name)
             present = set(means["metric"])
@@ -59,7 +59,7 @@ def report_robustness(
 
 
 def changes_of_set(
-    measured: MeasuredRows,
+    results: MeasuredRows,
     name: str,
     metrics: Sequence[str],
     arms: Sequence[str],
@@ -67,31 +67,31 @@ def changes_of_set(
     most: int,
     sampling: Sampling,
 ) -> list[str]:
-    """Return paired differences and an explanation of look-alikes, for a set with near-duplicates of its own."""
-    n = count_with_look_alikes(measured, name)
+    """Return paired differences and an explanation of look-alikes, for a set that has near-duplicates."""
+    n = count_with_look_alikes(results, name)
     if not n:
         return ["No question of this set has near-duplicates of its own and a positive; those of other sets join it."]
 
     def read(arm: str, count: int, metric: str) -> Trainings:
-        return measured.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
+        return results.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
 
-    among = [compare_among_most(read, pair, [AMONG], most) for pair in pairs]
+    look_alikes = [compare_among_most(read, pair, [AMONG], most) for pair in pairs]
     return [
         *difference_table(changes(read, metrics, arms, pairs, most), md.titles(metrics), sampling),
         f"{md.title(AMONG).capitalize()}: without the rest of the corpus, of a question's positives and its own"
         f" near-duplicates alone, whether a positive scores highest; a tie counts as no. {n:,.0f} questions have both.",
-        *difference_table(among, [md.title(AMONG)], sampling),
+        *difference_table(look_alikes, [md.title(AMONG)], sampling),
     ]
 
 
-def count_with_look_alikes(measured: MeasuredRows, name: str) -> float:
+def count_with_look_alikes(results: MeasuredRows, name: str) -> float:
     """Return how many questions of the set have a positive and near-duplicates of their own."""
-    means = select_set(measured.rows, name)
+    means = select_set(results.rows, name)
     return means[means["metric"] == AMONG]["n"].max() if AMONG in set(means["metric"]) else 0
 
 
 def worst_kinds(
-    measured: Mapping[str, MeasuredRows],
+    results: Mapping[str, MeasuredRows],
     name: str,
     metrics: Sequence[str],
     arms: Sequence[str],
@@ -101,15 +101,15 @@ def worst_kinds(
 ) -> list[str]:
     """Return tables, by the first of `metrics` that was measured, of the kind without evidence that costs each arm
     most, and of the kind that states the relation with a wrong answer; nothing for a set without near-duplicates."""
-    goals = [generator for generator in GOALS if generator in measured]
-    if not any(count_with_look_alikes(measured[goal], name) for goal in goals):
+    goals = [generator for generator in GOALS if generator in results]
+    if not any(count_with_look_alikes(results[goal], name) for goal in goals):
         return []
-    present = set(select_set(measured[goals[0]].rows, name)["metric"])
+    present = set(select_set(results[goals[0]].rows, name)["metric"])
     metric = next((metric for metric in metrics if metric in present), None)
     if metric is None:
         return []
     shares = {}
-    for generator, of_generator in measured.items():
+    for generator, of_generator in results.items():
         means = select_set(of_generator.rows, name)
         shares[generator] = means[means["metric"] == metric].set_index("row")["mean"]
     title = md.title(metric)
@@ -121,7 +121,7 @@ def worst_kinds(
     head = ["%", "worst kind", f"{title} without near-duplicates", f"{title} with {most} per question"]
     columns = {f"{title}, worst": worst}
     meaning = "Each arm with its worst kind. The intervals do not count that it was chosen by these very figures."
-    if PROBE in measured:
+    if PROBE in results:
         columns[f"{title}, {PROBE} (no goal)"] = dict.fromkeys(worst, PROBE)
         meaning += (
             f" Beside it {PROBE}, a probe without a goal: these state the relation, with a wrong answer, which a"
@@ -129,7 +129,7 @@ def worst_kinds(
         )
 
     def read(arm: str, count: int, column: str) -> Trainings:
-        return measured[columns[column][arm]].outcomes[f"{arm}, {count}"].of_trainings(name, metric)
+        return results[columns[column][arm]].outcomes[f"{arm}, {count}"].of_trainings(name, metric)
 
     return [
         f"## {name}",
@@ -141,12 +141,12 @@ def worst_kinds(
     ]
 
 
-def describe_near_duplicates(made: Mapping[str, Any]) -> str:
-    dropped = ", ".join(f"{n:,} {reason}" for reason, n in made["dropped"].items()) or "none"
+def describe_near_duplicates(generation: Mapping[str, Any]) -> str:
+    dropped = ", ".join(f"{n:,} {reason}" for reason, n in generation["dropped"].items()) or "none"
     return (
-        f"{made['near_duplicates']:,} near-duplicates of {made['questions']:,} questions of all sets;"
-        f" {made['with_all']:,} have all that were asked for, {made['with_none']:,} have none. Dropped: {dropped}."
-        " Every question counts."
+        f"{generation['near_duplicates']:,} near-duplicates of {generation['questions']:,} questions of all sets;"
+        f" {generation['with_all']:,} have all that were asked for, {generation['with_none']:,} have none."
+        f" Dropped: {dropped}. Every question counts."
     )
 
 

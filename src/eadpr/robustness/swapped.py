@@ -1,11 +1,11 @@
 """Near-duplicates by rule. Of the first three the evidence is gone, so that none should be ranked before a positive.
 
 removed    the positive without its evidence, as EADPR trains to tell it apart: the first is the distractor itself, less
-           sentences in which an answer is left, the others lack ever more, and other, sentences besides
-replaced   the positive with a sentence of like length from elsewhere in the place of its evidence, others in each, as
+           sentences in which an answer is left, the others lack ever more, and other, sentences too
+replaced   the positive with its evidence replaced by sentences of like length from elsewhere, others in each, as
            long as there are any
 reordered  the sentences that are left, in another order in each
-swapped    the positive with another question's answer of the same kind in the place of its own, others in each: a
+swapped    the positive with its answer replaced by another question's of the same kind, others in each: a
            probe, since it states the relation, wrongly
 """
 
@@ -23,36 +23,36 @@ from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 
 def removed(seed: int) -> Generate:
-    return _drawn(seed, _without_more)
+    return _from_texts(seed, _without_more)
 
 
 def reordered(seed: int) -> Generate:
-    return _drawn(seed, _in_other_orders)
+    return _from_texts(seed, _in_other_orders)
 
 
-def _drawn(seed: int, texts: Callable[[str, np.random.Generator], Iterable[str]]) -> Generate:
-    """`texts` gives all there are, those of number 0 on, of the text without evidence."""
+def _from_texts(seed: int, texts: Callable[[str, np.random.Generator], Iterable[str]]) -> Generate:
+    """Return a generator; `texts` yields all texts, from number 0 on, made of the text without evidence."""
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
         if not original.text:
             return []
         rng = np.random.default_rng(candidate_seed(seed, original.question.id, 0))
-        found = islice(texts(original.text, rng), numbers.start, numbers.stop)
-        return [Candidate(original.positive.title, text) for text in found]
+        chosen = islice(texts(original.text, rng), numbers.start, numbers.stop)
+        return [Candidate(original.positive.title, text) for text in chosen]
 
     return generate
 
 
 def _without_more(text: str, rng: np.random.Generator) -> Iterator[str]:
-    """Without none of its sentences, without each one, each two, ..."""
+    """Yield the text whole, then without each sentence, each two, ..."""
     sentences = spans.sentences(text)
-    drawn = [sentences[i] for i in rng.permutation(len(sentences))]
-    for count in range(len(drawn)):
-        yield from (spans.without(text, chosen) for chosen in combinations(drawn, count))
+    shuffled = [sentences[i] for i in rng.permutation(len(sentences))]
+    for count in range(len(shuffled)):
+        yield from (spans.without(text, chosen) for chosen in combinations(shuffled, count))
 
 
 def _in_other_orders(text: str, rng: np.random.Generator) -> Iterator[str]:
-    """Each once."""
+    """Yield the sentences in every other order, each order once."""
     sentences = [text[start:end] for start, end in spans.sentences(text)]
     seen = {tuple(range(len(sentences)))}
     while len(seen) < factorial(len(sentences)):
@@ -63,33 +63,33 @@ def _in_other_orders(text: str, rng: np.random.Generator) -> Iterator[str]:
 
 
 def replaced(fillers: Fillers) -> Generate:
-    """Of fillers that are not drawn, a number takes the first that no number below it has.
+    """Return a generator; for fillers that are not drawn, a number takes the first that no number below it has.
 
-    Nothing is made where the whole positive would be replaced, or what is no sentence.
+    It makes nothing if the whole positive would be replaced, or a span that is no sentence.
     """
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
         pair, title = Pair(original.question, original.positive, None), original.positive.title
-        taken = forms.as_sentences(original.positive, original.removed)
-        if not original.text or taken is None:
+        evidence = forms.as_sentences(original.positive, original.removed)
+        if not original.text or evidence is None:
             return []
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         had: set[str] = set()
         for number in numbers if fillers.drawn else range(numbers.stop):
-            put = forms.choose_fillers(pair, taken, fillers, first=number * len(taken), avoid=had)
-            if put is not None and number in numbers:
-                found.append(Candidate(title, forms.replace_spans(original.positive.text, taken, put)))
+            chosen = forms.choose_fillers(pair, evidence, fillers, first=number * len(evidence), avoid=had)
+            if chosen is not None and number in numbers:
+                candidates.append(Candidate(title, forms.replace_spans(original.positive.text, evidence, chosen)))
             if not fillers.drawn:
-                had.update(put or ())
-        return found
+                had.update(chosen or ())
+        return candidates
 
     return generate
 
 
 def swapped(swaps: Swaps) -> Generate:
     def generate(original: Original, numbers: range) -> list[Candidate]:
-        found = [_swapped(original, swaps, number) for number in numbers]
-        return [Candidate(original.positive.title, text) for text in found if text is not None]
+        texts = [_swapped(original, swaps, number) for number in numbers]
+        return [Candidate(original.positive.title, text) for text in texts if text is not None]
 
     return generate
 

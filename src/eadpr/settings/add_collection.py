@@ -55,7 +55,7 @@ class Added(NamedTuple):
 
 
 def add_own(
-    name: str, own: OwnFiles, *, share: float, split_words: int | None, params: Path, dry_run: bool = False
+    name: str, inputs: OwnFiles, *, share: float, split_words: int | None, params: Path, dry_run: bool = False
 ) -> Added:
     """Copy the files, having read them once, and describe the collection in its own file.
 
@@ -68,15 +68,15 @@ def add_own(
             f"collection {name!r} is in {_description(name, params)} already; add files to it with"
             f" `python -m stages.add {name} FILE...`, or choose another name"
         )
-    block = _describe(own, share=share, split_words=split_words)
-    report = _read_files(block, values, own.paths)
-    _check_sets(block, report, list(own.questions.values()))
+    block = _describe(inputs, share=share, split_words=split_words)
+    report = _read_files(block, values, inputs.paths)
+    _check_sets(block, report, list(inputs.questions.values()))
     answers = _have_answers(block, report)
     if not answers:
         block["settings"] |= WITHOUT_ANSWERS
     folder, file = _folder(name, params), collection_file(name, params=params)
     if not dry_run:
-        _copy(name, own.paths, params)
+        _copy(name, inputs.paths, params)
         text = io.StringIO()
         YAML().dump(block, text)  # the form in which `dvc exp run -S` writes it, which then changes only what it sets
         write_text(file, text.getvalue())
@@ -135,23 +135,23 @@ def track(folder: Path, *, repository: Path) -> None:
         raise OSError(f"`dvc add {folder}` failed: {(done.stderr or done.stdout).strip()}")
 
 
-def _describe(own: OwnFiles, *, share: float, split_words: int | None) -> dict[str, Any]:
+def _describe(inputs: OwnFiles, *, share: float, split_words: int | None) -> dict[str, Any]:
     """Return the content of the collection's file."""
-    files: list[dict[str, Any]] = [{"kind": "passages", "path": own.passages.name}]
-    if own.columns:
-        files[0]["columns"] = dict(own.columns)
-    held_out = len(own.questions) == 1 or "train" not in own.questions
-    for split, path in own.questions.items():
+    files: list[dict[str, Any]] = [{"kind": "passages", "path": inputs.passages.name}]
+    if inputs.columns:
+        files[0]["columns"] = dict(inputs.columns)
+    held_out = len(inputs.questions) == 1 or "train" not in inputs.questions
+    for split, path in inputs.questions.items():
         set_and_split = {"set": "own", "split": "train" if held_out else split}
         questions = {"kind": "questions", "path": path.name, **set_and_split}
         if held_out:
             questions["test_share"] = share
-        if own.question_columns:
-            questions["columns"] = dict(own.question_columns)
+        if inputs.question_columns:
+            questions["columns"] = dict(inputs.question_columns)
         files.append(questions)
-        if split in own.gold:
-            files.append({"kind": "gold", "path": own.gold[split].name, **set_and_split})
-    evaluated = ["own/test"] if held_out else [f"own/{split}" for split in own.questions if split != "train"]
+        if split in inputs.gold:
+            files.append({"kind": "gold", "path": inputs.gold[split].name, **set_and_split})
+    evaluated = ["own/test"] if held_out else [f"own/{split}" for split in inputs.questions if split != "train"]
     return {
         "source": {"format": "own", "files": files},
         "sets": {"train": ["own/train"], "evaluate": evaluated, "annotator": ["own/train"]},

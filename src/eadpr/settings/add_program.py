@@ -38,10 +38,10 @@ def add(
         added = add_files(name, files, params=params)
     else:
         share = SHARE if share is None else share
-        with recognise(files, passages=passages, questions=questions, test_questions=test_questions) as own:
-            own = own._replace(columns=parse_columns(columns), question_columns=parse_columns(question_columns))
-            added = add_own(name, own, share=share, split_words=split_words, params=params, dry_run=dry_run)
-        yield own.description
+        with recognise(files, passages=passages, questions=questions, test_questions=test_questions) as inputs:
+            inputs = inputs._replace(columns=parse_columns(columns), question_columns=parse_columns(question_columns))
+            added = add_own(name, inputs, share=share, split_words=split_words, params=params, dry_run=dry_run)
+        yield inputs.description
     yield from _report_lines(added.report)
     if added.held_out:
         how = "by the title of the first positive where one is given, else by question"

@@ -16,7 +16,7 @@ from eadpr.supervision.config import Placebo, Strategy
 from eadpr.training.config import OTHERS
 
 # The settings of each named model and ranking by kind: bases, fused, readers, ..., and arms (the active ones).
-Named = dict[str, dict[str, Settings]]
+Models = dict[str, dict[str, Settings]]
 
 INSIDE = ("window", "answer")  # strategies that cut inside a sentence
 WORDS, SENTENCES = ("placebo_words", "placebo_inside"), ("placebo", "placebo_second")  # placebos
@@ -28,27 +28,27 @@ FORMS: dict[str, Collection[str]] = {
 }
 
 
-def check_settings(layout: Layout, settings: Settings, named: Named) -> None:
-    """Check the active collection: its settings, and those of its arms and named models."""
-    trainings = [(f"arm {arm}", own) for arm, own in named["arms"].items()]
-    trainings += [(f"multihop.{name}", own) for name, own in named["multihop"].items()]
-    _check_sets(layout, settings, named)
-    _check_arms(layout, named)
-    _check_models(settings, named)
-    _check_validation(layout, settings, named, trainings)
+def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
+    """Check the active collection: its settings, and the settings of its arms and named models."""
+    trainings = [(f"arm {arm}", config) for arm, config in models["arms"].items()]
+    trainings += [(f"multihop.{name}", config) for name, config in models["multihop"].items()]
+    _check_sets(layout, settings, models)
+    _check_arms(layout, models)
+    _check_models(settings, models)
+    _check_validation(layout, settings, models, trainings)
     _check_strategies(layout, settings)
     train_sets = (*layout.collections[layout.collection].sets.train, OTHERS)
-    for who, own in trainings:
-        for name in own.train.upsample:
+    for who, config in trainings:
+        for name in config.train.upsample:
             _require("train.upsample", name, train_sets, f"of {who} is not in sets.train")
-    for arm, own in named["arms"].items():
-        _check_examples(f"arm {arm}", own)
-        _check_loss(f"arm {arm}", f"arm {arm}", own, "encoder")
-    for name in named["multihop"]:
-        _check_multihop(layout, named, name)
-    _check_readers(layout, named)
-    _check_depths(layout, settings, named)
-    _check_sides(layout, named)
+    for arm, config in models["arms"].items():
+        _check_examples(f"arm {arm}", config)
+        _check_loss(f"arm {arm}", f"arm {arm}", config, "encoder")
+    for name in models["multihop"]:
+        _check_multihop(layout, models, name)
+    _check_readers(layout, models)
+    _check_depths(layout, settings, models)
+    _check_sides(layout, models)
     if settings.retrieve.index != "exact":
         from eadpr.search.faiss_index import is_index
 
@@ -57,11 +57,11 @@ def check_settings(layout: Layout, settings: Settings, named: Named) -> None:
             raise SettingError("retrieve.index", reason)
 
 
-def compared_placebo(own: Settings) -> Placebo | None:
+def compared_placebo(config: Settings) -> Placebo | None:
     """Return the placebo that the loss compares an arm's distractors with: the second where these are placebos."""
-    if not own.loss.needs_placebos:
+    if not config.loss.needs_placebos:
         return None
-    return "placebo_second" if own.examples.strategy == "placebo" else "placebo"
+    return "placebo_second" if config.examples.strategy == "placebo" else "placebo"
 
 
 def _require(key: str, value: object, choices: Iterable[object], problem: str) -> None:
@@ -80,14 +80,14 @@ def _show(value: object) -> str:
     return repr(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _check_sets(layout: Layout, settings: Settings, named: Named) -> None:
+def _check_sets(layout: Layout, settings: Settings, models: Models) -> None:
     sets = layout.collections[layout.collection].sets
     for purpose in ("train", "evaluate"):
         if not getattr(sets, purpose):
             key = f"collections.{layout.collection}.sets.{purpose}"
             raise SettingError(key, "is empty; name a question set, as set/split")
-    for name, own in named["query_sides"].items():
-        for question_set in own.query_side.sets or ():
+    for name, config in models["query_sides"].items():
+        for question_set in config.query_side.sets or ():
             _require(f"query_sides.{name}.sets", question_set, sets.train, "is not in sets.train")
     for k in settings.evaluate.all_at if layout.multihop else ():
         if k % 2:
@@ -96,29 +96,29 @@ def _check_sets(layout: Layout, settings: Settings, named: Named) -> None:
             )
 
 
-def _check_arms(layout: Layout, named: Named) -> None:
+def _check_arms(layout: Layout, models: Models) -> None:
     """No two arms are the same training, and only arms with ranked negatives name a ranking."""
     arm_of: dict[tuple[object, ...], str] = {}
-    for arm, own in named["arms"].items():
-        edges, kind = layout.active[arm], own.negatives.kind
-        twin = arm_of.setdefault((edges.repeats or arm, own.train.seed, edges.negatives, edges.init), arm)
+    for arm, config in models["arms"].items():
+        edges, kind = layout.active[arm], config.negatives.kind
+        twin = arm_of.setdefault((edges.repeats or arm, config.train.seed, edges.negatives, edges.init), arm)
         if twin != arm:
-            raise SettingError(f"active.{arm}.seed", f"{own.train.seed} is the seed of {twin} too; use another seed")
+            raise SettingError(f"active.{arm}.seed", f"{config.train.seed} is the seed of {twin} too; use another seed")
         if kind != "ranked" and edges.negatives != "bm25":
             reason = (
                 f"{edges.negatives} is not read, as negatives.kind of arm {arm} is {kind}; set ranked, or name bm25"
             )
             raise SettingError(f"active.{arm}.negatives", reason)
-        if (placebo := compared_placebo(own)) and placebo not in own.evidence.strategies:
-            uses = f"loss.balance {own.loss.balance} and loss.placebo {own.loss.placebo} of arm {arm}"
+        if (placebo := compared_placebo(config)) and placebo not in config.evidence.strategies:
+            uses = f"loss.balance {config.loss.balance} and loss.placebo {config.loss.placebo} of arm {arm}"
             raise SettingError("evidence.strategies", f"add {placebo}, which {uses} need")
 
 
-def _check_models(settings: Settings, named: Named) -> None:
+def _check_models(settings: Settings, models: Models) -> None:
     if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
         raise SettingError("annotator.model", "name a QA model, which pseudo in evidence.strategies needs")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for base in [settings.base, *(own.base for own in named["bases"].values())]:
+    for base in [settings.base, *(config.base for config in models["bases"].values())]:
         if base.model == "scratch" and base.least_memory > memory:
             need = f"needs {base.least_memory / 2**30:,.1f} GiB or more, and this machine has {memory / 2**30:,.1f}"
             raise SettingError(
@@ -126,20 +126,21 @@ def _check_models(settings: Settings, named: Named) -> None:
             )
 
 
-def _check_validation(layout: Layout, settings: Settings, named: Named, trainings: list[tuple[str, Settings]]) -> None:
-    users = [f"query_sides.{name}" for name in named["query_sides"]]
-    users += [f"fused.{name}, by: weighted," for name, own in named["fused"].items() if own.fuse.by == "weighted"]
-    for who, own in trainings:
-        if own.train.keep == "best":
+def _check_validation(layout: Layout, settings: Settings, models: Models, trained: list[tuple[str, Settings]]) -> None:
+    users = [f"query_sides.{name}" for name in models["query_sides"]]
+    weighted = [name for name, config in models["fused"].items() if config.fuse.by == "weighted"]
+    users += [f"fused.{name}, by: weighted," for name in weighted]
+    for who, config in trained:
+        if config.train.keep == "best":
             users.append(f"train.keep: best of {who}")
-            if not own.train.validation_questions:
+            if not config.train.validation_questions:
                 raise SettingError("train.validation_questions", f"is 0, but {users[-1]} needs some; raise it")
     if users and not settings.positives.validation and not layout.collections[layout.collection].sets.validation:
         raise SettingError("positives.validation", f"is 0, but {users[0]} needs some; raise it, or sets.validation")
 
 
 def _check_strategies(layout: Layout, settings: Settings) -> None:
-    """What is probed, written and near-duplicated has its evidence worked out."""
+    """Check that the strategies which other sections use are in evidence.strategies."""
     probe, evidence = settings.probe, settings.evidence
     used = [("probe.strategy", probe.strategy)]
     used += [("probe.also", strategy) for strategy in probe.also]
@@ -159,29 +160,29 @@ def _check_strategies(layout: Layout, settings: Settings) -> None:
         _require("evidence.placebo_of", evidence.placebo_of, [probe.strategy], "is not probe.strategy")
 
 
-def _check_examples(arm: str, own: Settings) -> None:
-    strategy, shares = own.examples.strategy, own.examples.shares
+def _check_examples(arm: str, config: Settings) -> None:
+    strategy, shares = config.examples.strategy, config.examples.shares
     if strategy == "none":
         return
-    if own.evidence.positive == "first":
+    if config.evidence.positive == "first":
         problem = f"of {arm} is not evidence.positive"
-        _require("examples.positive", own.examples.positive, ["first"], problem)
-    _require("examples.strategy", strategy, own.evidence.strategies, f"of {arm} is not in evidence.strategies")
+        _require("examples.positive", config.examples.positive, ["first"], problem)
+    _require("examples.strategy", strategy, config.evidence.strategies, f"of {arm} is not in evidence.strategies")
     for form in shares:
         problem = f"of {arm} is no form of examples.strategy {strategy}; set its share to 0.0"
         _require("examples.forms", form, FORMS.get(strategy, shares), problem)
-        _require("examples.forms", form, own.distractors.forms, f"of {arm} is not in distractors.forms")
+        _require("examples.forms", form, config.distractors.forms, f"of {arm} is not in distractors.forms")
     if "written" in shares:
-        _require("examples.strategy", strategy, own.written.strategies, f"of {arm} is not in written.strategies")
+        _require("examples.strategy", strategy, config.written.strategies, f"of {arm} is not in written.strategies")
 
 
-def _check_loss(who: str, arm: str, own: Settings, encoder_section: str) -> None:
+def _check_loss(who: str, arm: str, config: Settings, encoder_section: str) -> None:
     """Check the loss of a training on an arm's examples; `encoder_section` has the setting `shared`."""
-    loss, strategy = own.loss, own.examples.strategy
+    loss, strategy = config.loss, config.examples.strategy
     if strategy == "none" and loss.needs_distractors:
         weights = f"form {loss.form}, lambda {loss.lambda_}, tau1 {loss.tau1}, tau2 {loss.tau2}"
         problem = f"of {arm} gives no distractors, which the loss of {who} uses ({weights})"
-        _require("examples.strategy", strategy, own.evidence.strategies, problem)
+        _require("examples.strategy", strategy, config.evidence.strategies, problem)
     if loss.needs_placebos:
         use = f"the loss of {who} uses placebos (balance {loss.balance}, placebo {loss.placebo})"
         allowed = [s for s in (*get_args(Strategy), "placebo") if loss.balances == "none" or s not in INSIDE]
@@ -189,36 +190,34 @@ def _check_loss(who: str, arm: str, own: Settings, encoder_section: str) -> None
         _require("examples.strategy", strategy, allowed, f"of {arm} has no {kind}, but {use}")
         if strategy != "placebo":
             problem = f"is not examples.strategy of {arm}, but {use} of the same evidence"
-            _require("evidence.placebo_of", own.evidence.placebo_of, [strategy], problem)
+            _require("evidence.placebo_of", config.evidence.placebo_of, [strategy], problem)
     if loss.balances != "none":
-        for form in own.examples.shares:
+        for form in config.examples.shares:
             _require(
                 "examples.forms", form, ("cut", "filled"), f"of {arm} does not go with loss.balance {loss.balance}"
             )
-    if getattr(own, encoder_section).shared:
-        _require("train.freeze", own.train.freeze, ["none"], f"of {who} needs {encoder_section}.shared: false")
-    if {own.train.freeze, loss.stop_gradient} == {"question", "passage"}:
-        reason = (
-            f"{own.train.freeze} and loss.stop_gradient {loss.stop_gradient} of {who}: no side learns; set one to none"
-        )
-        raise SettingError("train.freeze", reason)
+    if getattr(config, encoder_section).shared:
+        _require("train.freeze", config.train.freeze, ["none"], f"of {who} needs {encoder_section}.shared: false")
+    if {config.train.freeze, loss.stop_gradient} == {"question", "passage"}:
+        sides = f"{config.train.freeze} and loss.stop_gradient {loss.stop_gradient}"
+        raise SettingError("train.freeze", f"{sides} of {who}: no side learns; set one to none")
 
 
-def _check_multihop(layout: Layout, named: Named, name: str) -> None:
-    who, entry, own = f"multihop.{name}", layout.multihop[name], named["multihop"][name]
+def _check_multihop(layout: Layout, models: Models, name: str) -> None:
+    who, entry, config = f"multihop.{name}", layout.multihop[name], models["multihop"][name]
     if "shared" in entry.model_extra.get("encoder", {}):
         raise SettingError(f"{who}.encoder.shared", f"cannot be set here; set {who}.two_hop.shared")
-    if own.loss.needs_placebos and not named["arms"][entry.of].loss.needs_placebos:
+    if config.loss.needs_placebos and not models["arms"][entry.of].loss.needs_placebos:
         reason = f"needs placebos, which examples of arm {entry.of} lack; set balance and placebo as in its loss"
         raise SettingError(f"{who}.loss", reason)
-    _check_loss(who, f"arm {entry.of}", own, "two_hop")
-    _require("examples.positive", own.examples.positive, ["each"], f"of arm {entry.of} is not for {who}")
+    _check_loss(who, f"arm {entry.of}", config, "two_hop")
+    _require("examples.positive", config.examples.positive, ["each"], f"of arm {entry.of} is not for {who}")
     for field in ("shuffle_questions", "shuffle_passages"):
-        _require(f"train.{field}", getattr(own.train, field), [False], f"of {who} is for one-hop retrieval only")
+        _require(f"train.{field}", getattr(config.train, field), [False], f"of {who} is for one-hop retrieval only")
 
 
-def _check_readers(layout: Layout, named: Named) -> None:
-    readers = {name: own.reader for name, own in named["readers"].items()}
+def _check_readers(layout: Layout, models: Models) -> None:
+    readers = {name: config.reader for name, config in models["readers"].items()}
     for name, reader in readers.items():
         entry = layout.readers[name]
         problem = f"is not for a reader of kind {reader.kind}"
@@ -233,34 +232,34 @@ def _check_readers(layout: Layout, named: Named) -> None:
             _require(f"readers.{reader}.kind", readers[reader].kind, ["extractive"], problem)
             problem = f"is the half of the questions that denoised.{name} has it score"
             _require(f"readers.{reader}.half", readers[reader].half, [None, 1 - half], problem)
-    for arm, own in named["arms"].items():
+    for arm, config in models["arms"].items():
         mined = layout.active[arm].negatives
-        if mined in layout.denoised and (above := named["denoised"][mined].denoise.above) is not None:
+        if mined in layout.denoised and (above := models["denoised"][mined].denoise.above) is not None:
             problem = f"of arm {arm} takes no new positive, but denoise.above of {mined} is {above}, not null"
-            _require("examples.positive", own.examples.positive, ["random", "each"], problem)
+            _require("examples.positive", config.examples.positive, ["random", "each"], problem)
 
 
-def _check_depths(layout: Layout, settings: Settings, named: Named) -> None:
+def _check_depths(layout: Layout, settings: Settings, models: Models) -> None:
     """No stage looks for more passages or paths than an earlier one keeps."""
     beam, evaluate, read = settings.beam, settings.evaluate, settings.read
     ranked = min(settings.bm25.depth, settings.retrieve.depth), "the depth of rankings (bm25.depth, retrieve.depth)"
     paths = beam.paths, "the paths per question (beam.paths)"
     on_paths = 2 * beam.paths, "the passages on the paths of a question (2 x beam.paths)"
     _limit("evaluate", evaluate.depth, *ranked)
-    for arm, own in named["arms"].items():
+    for arm, config in models["arms"].items():
         mined = layout.active[arm].negatives
         source = layout.denoised[mined].of if mined in layout.denoised else mined
         section = "bm25" if source == "bm25" else "retrieve"
-        if own.negatives.kind == "ranked":
+        if config.negatives.kind == "ranked":
             limit = f"{section}.depth, the depth of the ranking {mined} that arm {arm} mines"
-            _limit("negatives.depth", own.negatives.depth, getattr(settings, section).depth, limit)
-        if own.negatives.kind != "none":
+            _limit("negatives.depth", config.negatives.depth, getattr(settings, section).depth, limit)
+        if config.negatives.kind != "none":
             limit = f"negatives.keep, the negatives per question of arm {arm}"
-            _limit("train.hard_negatives", own.train.hard_negatives, own.negatives.keep, limit)
-    for name, own in named["readers"].items():
-        _limit(f"readers.{name}.depth", own.reader.depth, *(paths if own.reader.of_paths else ranked))
+            _limit("train.hard_negatives", config.train.hard_negatives, config.negatives.keep, limit)
+    for name, config in models["readers"].items():
+        _limit(f"readers.{name}.depth", config.reader.depth, *(paths if config.reader.of_paths else ranked))
     for name in layout.reading.readers:
-        of_paths = named["readers"][name].reader.of_paths
+        of_paths = models["readers"][name].reader.of_paths
         key, depth = ("read.paths", read.paths) if of_paths else ("read.top_k", read.top_k[-1])
         for ranking in layout.reading.rankings:
             two_hops = paths if of_paths else on_paths
@@ -273,25 +272,25 @@ def _check_depths(layout: Layout, settings: Settings, named: Named) -> None:
         _limit("robustness.counts", layout.robustness.counts[-1], most, "near_duplicates.per_question")
 
 
-def _check_sides(layout: Layout, named: Named) -> None:
+def _check_sides(layout: Layout, models: Models) -> None:
     """A training of one encoder for questions and passages starts from one."""
-    for kind, section, trained in (("active", "encoder", named["arms"]), ("multihop", "two_hop", named["multihop"])):
-        for name, own in trained.items():
+    for kind, section, group in (("active", "encoder", models["arms"]), ("multihop", "two_hop", models["multihop"])):
+        for name, config in group.items():
             edges = getattr(layout, kind)[name]
-            if getattr(own, section).shared and _sides_may_differ(edges.init, layout, named):
+            if getattr(config, section).shared and _sides_may_differ(edges.init, layout, models):
                 entry = f"multihop.{name}" if kind == "multihop" else f"arms.{edges.repeats or name}"
                 reason = f"{edges.init} has two encoders; set {entry}.{section}.shared to false, or start from another"
                 raise SettingError(f"{kind}.{name}.init", reason)
 
 
-def _sides_may_differ(model: str, layout: Layout, named: Named) -> bool:
-    if model in named["bases"]:
-        folder = named["bases"][model].base.model
+def _sides_may_differ(model: str, layout: Layout, models: Models) -> bool:
+    if model in models["bases"]:
+        folder = models["bases"][model].base.model
         return has_two_sides(folder) and sides_differ(folder)  # the latter reads all its files
-    if model in named["multihop"]:
-        return not named["multihop"][model].two_hop.shared
-    if model in named["arms"]:
-        own = named["arms"][model]
-        start_differs = own.train.steps != 0 or _sides_may_differ(layout.active[model].init, layout, named)
-        return not own.encoder.shared and start_differs
+    if model in models["multihop"]:
+        return not models["multihop"][model].two_hop.shared
+    if model in models["arms"]:
+        config = models["arms"][model]
+        start_differs = config.train.steps != 0 or _sides_may_differ(layout.active[model].init, layout, models)
+        return not config.encoder.shared and start_differs
     return model in layout.query_sides

@@ -62,11 +62,11 @@ class Stage(NamedTuple):
         return {"config": f"C/configs/{self.config}"} | {name: patterns[name] for name in names}
 
     def arguments(self) -> list[str]:
-        """Return the names that the command line takes in order: those of the config file, then of the output."""
+        """Return the names that the command line takes in order: first for the config file, then for the output."""
         return list(dict.fromkeys(fields(self.config) + fields(self.paths().get("out", ""))))
 
     def options(self) -> dict[str, str]:
-        """Return the options of the command line by name, each with what it stands for."""
+        """Return the options of the command line by name, each with its help."""
         paths = self.paths()
         names = [name for pattern in paths.values() for name in fields(pattern) if name not in self.arguments()]
         return dict.fromkeys(["collection", *names]) | paths
@@ -158,8 +158,8 @@ def command(main: Callable[..., str | None]) -> Callable[..., str | None]:
 def declared() -> dict[str, list[str]]:
     """The sections of each config file of the stages in stages/, by its path as `Stage.config` has it."""
     folder = importlib.import_module("stages").__path__
-    found = [importlib.import_module(f"stages.{module.name}").main for module in pkgutil.iter_modules(folder)]
-    return {main.config: main.sections() for main in found if isinstance(main, Stage)}
+    mains = [importlib.import_module(f"stages.{module.name}").main for module in pkgutil.iter_modules(folder)]
+    return {main.config: main.sections() for main in mains if isinstance(main, Stage)}
 
 
 def run(main: Callable[..., str | None]) -> None:
@@ -172,14 +172,14 @@ def run(main: Callable[..., str | None]) -> None:
     except USER_ERRORS as error:
         if "EADPR_TRACEBACK" in os.environ:
             raise
-        typer.secho(f"error: {said(error)}", fg="red", err=True)
+        typer.secho(f"error: {format_error(error)}", fg="red", err=True)
         sys.exit(1)
 
 
-def said(error: BaseException) -> str:
-    """An error as it is shown: what a terminal would obey as Python writes it, and long lines without their middle."""
-    shown = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(error))
-    return re.sub(rf"(?m)^(.{{{LONGEST - 203}}}).+(.{{200}})$", r"\1 … \2", "".join(shown))
+def format_error(error: BaseException) -> str:
+    """Format an error for the terminal: control characters escaped as in Python, long lines without their middle."""
+    characters = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(error))
+    return re.sub(rf"(?m)^(.{{{LONGEST - 203}}}).+(.{{200}})$", r"\1 … \2", "".join(characters))
 
 
 def app(main: Callable[..., str | None]) -> typer.Typer:
@@ -187,9 +187,9 @@ def app(main: Callable[..., str | None]) -> typer.Typer:
     import typer
 
     # Rich, which Typer prints help with unless told, takes longer to import than all else that a stage's help needs.
-    made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    made.command()(_recorded(main))
-    return made
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    application.command()(_recorded(main))
+    return application
 
 
 def _recorded(main: Callable[..., str | None]) -> Callable[..., None]:
@@ -198,11 +198,11 @@ def _recorded(main: Callable[..., str | None]) -> Callable[..., None]:
         import typer
 
         started = time.monotonic()
-        said = main(*args, **options)
+        result = main(*args, **options)
         if os.environ.get("RANK", "0") != "0":
             return  # the first of the processes that torchrun started says and records what was done
-        if said is not None:
-            typer.echo(said, nl=not said.endswith("\n"))
+        if result is not None:
+            typer.echo(result, nl=not result.endswith("\n"))
         from eadpr.runtime import runs
 
         name = os.path.splitext(os.path.basename(sys.argv[0]))[0]

@@ -189,12 +189,12 @@ def check_graph(layout: Layout, report: Report) -> None:
     _check_names(layout)
     _check_repeats(layout)
     graph: dict[str, list[str]] = {}
-    for place, field, value, of in _edges(layout, report):
-        name = value.removeprefix(of.prefix)
-        kinds = [kind for kind in of.kinds if name in getattr(layout, kind) and value.startswith(of.prefix)]
-        if not kinds and value not in of.also:
-            idle = "; it is under arms, but not active" if "active" in of.kinds and name in layout.arms else ""
-            raise SettingError(f"{place}.{field}", f"{value!r} is not one of {_choices(layout, of)}{idle}")
+    for place, field, value, rule in _edges(layout, report):
+        name = value.removeprefix(rule.prefix)
+        kinds = [kind for kind in rule.kinds if name in getattr(layout, kind) and value.startswith(rule.prefix)]
+        if not kinds and value not in rule.also:
+            idle = "; it is under arms, but not active" if "active" in rule.kinds and name in layout.arms else ""
+            raise SettingError(f"{place}.{field}", f"{value!r} is not one of {_choices(layout, rule)}{idle}")
         graph.setdefault(place, []).extend(f"{kind}.{name}" for kind in kinds)
     try:
         TopologicalSorter(graph).prepare()
@@ -213,10 +213,11 @@ def _edges(layout: Layout, report: Report) -> Iterator[tuple[str, str, str, Of]]
             entries = {f"{kind}.{name}": entry for name, entry in value.items()}
         for place, entry in entries.items():
             for field, info in (type(entry).model_fields if isinstance(entry, Section) else {}).items():
-                for of in info.metadata:
-                    if isinstance(of, Of):
+                for rule in info.metadata:
+                    if isinstance(rule, Of):
                         names = getattr(entry, field)
-                        yield from ((place, field, name, of) for name in ([names] if isinstance(names, str) else names))
+                        for name in [names] if isinstance(names, str) else names:
+                            yield place, field, name, rule
     yield "report", "baseline", report.baseline, COMPARED
     for pair in report.compare.items():
         yield from (("report", "compare", name, COMPARED) for name in pair)
@@ -249,9 +250,11 @@ def _check_repeats(layout: Layout) -> None:
             )
 
 
-def _choices(layout: Layout, of: Of) -> str:
-    named = [f"{kind} ({', '.join(of.prefix + name for name in getattr(layout, kind)) or 'none'})" for kind in of.kinds]
-    return ", ".join([*of.also, *named])
+def _choices(layout: Layout, rule: Of) -> str:
+    choices = [
+        f"{kind} ({', '.join(rule.prefix + name for name in getattr(layout, kind)) or 'none'})" for kind in rule.kinds
+    ]
+    return ", ".join([*rule.also, *choices])
 
 
 def check_metrics(evaluate: Evaluate, report: Report, collection: str = "") -> None:
@@ -261,7 +264,7 @@ def check_metrics(evaluate: Evaluate, report: Report, collection: str = "") -> N
     for key, metrics in used.items():
         for metric in metrics:
             if metric not in evaluate.metrics:
-                known = ", ".join(evaluate.metrics)
+                names = ", ".join(evaluate.metrics)
                 where = f" (for collection {collection})" if collection else ""
-                reason = f"{metric!r} is not a metric of `evaluate`; use one of {known}, or add its cut-off there"
+                reason = f"{metric!r} is not a metric of `evaluate`; use one of {names}, or add its cut-off there"
                 raise SettingError(f"report.{key}{where}", reason)

@@ -28,7 +28,7 @@ FIXED = {
 
 
 def fields(pattern: str) -> list[str]:
-    """Return the names that a pattern needs, besides the collection."""
+    """Return the names that a pattern needs, without the collection."""
     return [name for name in re.findall(r"\{(\w+)\}", pattern) if name != "collection"]
 
 

@@ -83,8 +83,8 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             of_arm = _override(local, overrides, f"arms.{arm}.", arm_sections)
             arms[arm] = checked(Settings, of_arm, f"arms.{arm}.")
         if name == layout.collection:
-            named = _resolve_named(layout, local, settings, arms)
-            files = dict(_files(layout, collection, settings, named))
+            models = _resolve_named(layout, local, settings, arms)
+            files = dict(_files(layout, collection, settings, models))
     return files
 
 
@@ -110,27 +110,27 @@ def _resolve_named(
 ) -> dict[str, dict[str, Settings]]:
     """Return the checked settings of the active arms and all other named models and rankings, by kind and name.
 
-    They are those of the active collection, and need not fit the settings of other collections.
+    They are the active collection's, and need not fit the settings of other collections.
     """
-    named: dict[str, dict[str, Settings]] = {}
+    models: dict[str, dict[str, Settings]] = {}
     for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
-        named[kind] = {}
+        models[kind] = {}
         for name, entry in getattr(layout, kind).items():
             section = _section_of(entry, local)
             values = merged(local[section], entry.model_extra)
-            own = checked(Settings.model_fields[section].annotation, values, f"{kind}.{name}.")
-            named[kind][name] = settings.model_copy(update={entry.section: own})
+            resolved = checked(Settings.model_fields[section].annotation, values, f"{kind}.{name}.")
+            models[kind][name] = settings.model_copy(update={entry.section: resolved})
     with _naming_overrides(layout.collection):
         check_graph(layout, settings.report)
-    named["arms"] = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
-    named["multihop"] = {}
+    models["arms"] = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
+    models["multihop"] = {}
     for name, entry in layout.multihop.items():
-        of_arm, prefix = named["arms"][entry.of].model_dump(by_alias=True), f"multihop.{name}."
+        of_arm, prefix = models["arms"][entry.of].model_dump(by_alias=True), f"multihop.{name}."
         values = _override(of_arm, entry.model_extra, prefix, _sections_of("multihop"))
-        named["multihop"][name] = checked(Settings, values, prefix)
+        models["multihop"][name] = checked(Settings, values, prefix)
     with _naming_overrides(layout.collection):
-        check_settings(layout, settings, named)
-    return named
+        check_settings(layout, settings, models)
+    return models
 
 
 def _section_of(entry: NamedEntry, local: dict[str, Any]) -> str:
@@ -170,34 +170,34 @@ def _kind_of(config: str) -> str | None:
 
 
 def _files(
-    layout: Layout, collection: Collection, settings: Settings, named: dict[str, dict[str, Settings]]
+    layout: Layout, collection: Collection, settings: Settings, models: dict[str, dict[str, Settings]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield name and sections of each config file. `settings` are the collection's, `named` those of named entries."""
-    named = named | {"generators": dict.fromkeys(layout.robustness.generators, settings)}
-    shared = _shared_sections(layout, collection, settings, named)
+    """Yield name and sections of each config file. `settings` are the collection's, `models` the entries'."""
+    models = models | {"generators": dict.fromkeys(layout.robustness.generators, settings)}
+    shared = _shared_sections(layout, collection, settings, models)
     for config, sections in declared().items():
         kind = _kind_of(config)
-        for name, own in named[kind].items() if kind else [("", settings)]:
+        for name, resolved in models[kind].items() if kind else [("", settings)]:
             derived = dict(shared)
             if kind == "generators":
-                derived |= _near_duplicates(collection, own, name)
+                derived |= _near_duplicates(collection, resolved, name)
             if kind == "arms":
-                derived["examples"] = _section(own, "examples") | {"placebos": compared_placebo(own)}
+                derived["examples"] = _section(resolved, "examples") | {"placebos": compared_placebo(resolved)}
             values = {
-                section: derived[section] if section in derived else _section(own, section) for section in sections
+                section: derived[section] if section in derived else _section(resolved, section) for section in sections
             }
             yield re.sub(r"\{\w+\}", name, config), values
 
 
-def _section(own: Settings, name: str) -> dict[str, Any]:
+def _section(resolved: Settings, name: str) -> dict[str, Any]:
     if name.endswith("_files"):
         key = name.removesuffix("_files")
-        return _model_files(key, getattr(own, key))
-    return getattr(own, name).model_dump(by_alias=True)
+        return _model_files(key, getattr(resolved, key))
+    return getattr(resolved, name).model_dump(by_alias=True)
 
 
 def _shared_sections(
-    layout: Layout, collection: Collection, settings: Settings, named: dict[str, dict[str, Settings]]
+    layout: Layout, collection: Collection, settings: Settings, models: dict[str, dict[str, Settings]]
 ) -> dict[str, Any]:
     """Return the sections that are the same for all entries, and not as they stand in params.yaml."""
     kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
@@ -209,9 +209,9 @@ def _shared_sections(
         "sets": collection.sets.model_dump(by_alias=True),
         "written": _section(settings, "written") if generator else None,
         "writer": _writer(collection, settings, generator),
-        "endpoint": _asked(settings, "evidence") if settings.annotator.model == "endpoint" else None,
+        "endpoint": _endpoint(settings, "evidence") if settings.annotator.model == "endpoint" else None,
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
-        "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, named),
+        "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, models),
         "robustness": {"counts": robustness.counts},
         "explore": {
             "rankings": [
@@ -232,7 +232,7 @@ def _trainings(layout: Layout) -> dict[str, list[str]]:
     return trainings
 
 
-def _report_rows(layout: Layout, settings: Settings, named: dict[str, dict[str, Settings]]) -> dict[str, Any]:
+def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str, Settings]]) -> dict[str, Any]:
     """Return the rows of the report's tables with the trainings behind each."""
     trainings, robustness, reading = _trainings(layout), layout.robustness, layout.reading
     ranked = {"bm25": ["bm25"]} | trainings
@@ -245,42 +245,42 @@ def _report_rows(layout: Layout, settings: Settings, named: dict[str, dict[str, 
         "robustness": {"by": robustness.generators, "trainings": _select(ranked, robustness.rows)},
         "reading": {"by": reading.readers, "trainings": _select(readable, reading.rankings)},
         "strategy": settings.probe.strategy,
-        "of_paths": [name for name in reading.readers if named["readers"][name].reader.of_paths],
+        "of_paths": [name for name in reading.readers if models["readers"][name].reader.of_paths],
     }
 
 
 def _select(rows: dict[str, list[str]], names: list[str]) -> dict[str, list[str]]:
-    """Return the rows with those of their trainings that are in `names`, without rows of none."""
+    """Return the rows with their trainings that are in `names`, without rows that have no such training."""
     selected = {row: [name for name in trainings if name in names] for row, trainings in rows.items()}
     return {row: trainings for row, trainings in selected.items() if trainings}
 
 
-def _near_duplicates(collection: Collection, own: Settings, generator: str) -> dict[str, Any]:
+def _near_duplicates(collection: Collection, resolved: Settings, generator: str) -> dict[str, Any]:
     """Return sections without the settings of other generators, so that an edit of one reruns only that one."""
-    values = _section(own, "near_duplicates") | {"generator": generator}
+    values = _section(resolved, "near_duplicates") | {"generator": generator}
     if generator != "replaced":
         values["replaced"] = None
-    return {"near_duplicates": values, "writer": _writer(collection, own, generator)}
+    return {"near_duplicates": values, "writer": _writer(collection, resolved, generator)}
 
 
-def _writer(collection: Collection, own: Settings, kind: str) -> dict[str, Any] | None:
+def _writer(collection: Collection, resolved: Settings, kind: str) -> dict[str, Any] | None:
     """Return the settings of a writer, None if no writer has this name."""
     writer = {"by": kind, "model_files": NO_FILES.model_dump(), "texts": [], "machine": None}
     match kind:
         case "endpoint":
-            return writer | {"settings": _asked(own, "writing")}
+            return writer | {"settings": _endpoint(resolved, "writing")}
         case "seq2seq":
-            local = {"model_files": _model_files(kind, own.seq2seq), "machine": _section(own, "machine")}
-            return writer | {"settings": _section(own, kind)} | local
+            local = {"model_files": _model_files(kind, resolved.seq2seq), "machine": _section(resolved, "machine")}
+            return writer | {"settings": _section(resolved, kind)} | local
         case "given":
             texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
-            return writer | {"settings": _section(own, kind), "texts": texts}
+            return writer | {"settings": _section(resolved, kind), "texts": texts}
     return None
 
 
-def _asked(own: Settings, use: str) -> dict[str, Any]:
+def _endpoint(resolved: Settings, use: str) -> dict[str, Any]:
     """Return the settings of the endpoint for one use of it."""
-    endpoint = _section(own, "endpoint")
+    endpoint = _section(resolved, "endpoint")
     uses = {name: endpoint.pop(name) for name in ("writing", "evidence")}
     return endpoint | uses[use]
 

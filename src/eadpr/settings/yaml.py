@@ -30,17 +30,17 @@ def load(path: Path) -> dict[str, Any]:
     """Read params.yaml; `collections` gets the files of collections too, under the values that params.yaml has."""
     values = read_yaml(path)
     files = sorted((path.parent / COLLECTIONS).glob("*.yaml"))
-    own = values.get("collections")
-    if isinstance(own, Mapping):  # anything else is refused when values are checked
-        values["collections"] = {**own, **merged({file.stem: read_yaml(file) for file in files}, own)}
+    collections = values.get("collections")
+    if isinstance(collections, Mapping):  # anything else is refused when values are checked
+        values["collections"] = {**collections, **merged({file.stem: read_yaml(file) for file in files}, collections)}
     return values
 
 
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the description of a collection."""
     if name not in values["collections"]:
-        known = ", ".join(values["collections"])
-        reason = f"{name!r} is not one of collections ({known}), nor is there a file {COLLECTIONS / name}.yaml"
+        names = ", ".join(values["collections"])
+        reason = f"{name!r} is not one of collections ({names}), nor is there a file {COLLECTIONS / name}.yaml"
         raise SettingError("collection", reason)
     return values["collections"][name]
 
@@ -73,8 +73,8 @@ def locate(key: str, value: Any, *, missing: bool = False) -> tuple[Path, str] |
     if kind != "collections":
         return None
     file = COLLECTIONS / f"{name}.yaml"
-    there = _value_in(file, inner.rpartition(".")[0] if missing else inner)
-    if there is None or not (there == value or isinstance(value, Mapping)):
+    in_file = _value_in(file, inner.rpartition(".")[0] if missing else inner)
+    if in_file is None or not (in_file == value or isinstance(value, Mapping)):
         return None
     return file, inner
 
@@ -82,7 +82,7 @@ def locate(key: str, value: Any, *, missing: bool = False) -> tuple[Path, str] |
 def overridden_in(name: str, message: str) -> str:
     """Return an addition to a message: the settings in it that the collection's own file overrides.
 
-    An edit of these in params.yaml would change nothing.
+    An edit of them in params.yaml would change nothing.
     """
     file = COLLECTIONS / f"{name}.yaml"
     keys = [key for key in re.findall(r"\b\w+(?:\.\w+)+", message) if _value_in(file, f"settings.{key}") is not None]
@@ -129,7 +129,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _find_problem(text: str) -> str | None:
-    """Return the first line with an anchor or too deep a nesting, and what is wrong there."""
+    """Return the first line with an anchor or too deep a nesting, and the problem there."""
     depth = 0
     for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
         line = event.start_mark.line + 1

@@ -24,7 +24,7 @@ UNTRACKED = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-
 
 
 class Request(NamedTuple):
-    """A study as asked for on the command line; `overrides` are those of -S."""
+    """A study as asked for on the command line; `overrides` come from -S."""
 
     study: str
     collection: str | None
@@ -32,7 +32,7 @@ class Request(NamedTuple):
     overrides: list[str]
 
     def words(self) -> list[str]:
-        """Return the words of the command line, with FOLDER in place of paths."""
+        """Return the words of the command line, with FOLDER for paths."""
         words = [self.study, *(["--collection", self.collection] if self.collection else [])]
         for seed in self.seeds:
             words += ["--seed", str(seed)]
@@ -84,8 +84,8 @@ def resolve(request: Request) -> tuple[Study, list[str]]:
         typer.echo(f"study: {wins}", err=True)
     for metric in study.grid.metrics if study.grid else ():
         if metric not in evaluated:
-            known = ", ".join(evaluated)
-            raise ValueError(f"{request.study}: grid.metrics: {metric!r} is not a metric; known are {known}")
+            metric_names = ", ".join(evaluated)
+            raise ValueError(f"{request.study}: grid.metrics: {metric!r} is not a metric; known are {metric_names}")
     return study, list(make_overrides(values, expanded))
 
 

@@ -29,7 +29,7 @@ def main(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
     out: Path = typer.Option(None, help="Write <OUT>/<collection>/collection.md in place of printing it."),
 ) -> str:
-    """Show tables of the collection, its relations and what the active arms took to train."""
+    """Show tables of the collection, its relations and the time and memory of the active arms' training."""
     values = load(params)
     name = values["collection"]
     data = Path("data") / name
@@ -88,7 +88,7 @@ def _read_set_members(records: Path) -> pd.DataFrame:
 def describe_training(data: Path, values: Mapping[str, Any]) -> str:
     """Return a table with a row per active arm; `data` is data/<collection>.
 
-    Seconds and memory are those of the last training on this machine with the arm's config; there are none where DVC
+    Seconds and memory are from the last training on this machine with the arm's config; there are none where DVC
     took the encoders from its cache.
     """
     if untrained := [arm for arm in values["active"] if not (data / "models" / arm).is_dir()]:

@@ -15,21 +15,21 @@ from eadpr.settings.yaml import leaves, own_settings
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 
 
-def make_overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def make_overrides(original: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Yield the overrides that turn `before` into `after`.
 
     In `collections` everything is added or replaced (`++`): the settings of a collection's file are not in params.yaml.
     """
     either = "++" if prefix.startswith("collections.") else ""
-    for key in before:
+    for key in original:
         if key not in after:
             yield f"~{prefix}{key}"
     for key, value in after.items():
-        if key not in before:
+        if key not in original:
             yield f"{either or '+'}{prefix}{key}={_literal(value)}"
-        elif isinstance(value, Mapping) and isinstance(before[key], Mapping):
-            yield from make_overrides(before[key], value, f"{prefix}{key}.")
-        elif value != before[key]:
+        elif isinstance(value, Mapping) and isinstance(original[key], Mapping):
+            yield from make_overrides(original[key], value, f"{prefix}{key}.")
+        elif value != original[key]:
             yield f"{either}{prefix}{key}={_literal(value)}"
 
 
@@ -52,9 +52,9 @@ def override_key(override: str) -> str:
     return override.lstrip("+~").partition("=")[0]
 
 
-def check_effect(overrides: Sequence[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def check_effect(overrides: Sequence[str], original: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Raise ValueError where an override changes a shared setting that no stage reads, since the active collection or
-    every arm has a value of its own. `after` are the values that the overrides made of `before`."""
+    every arm overrides it. `after` are the values that the overrides made of `before`."""
     collection, local = after["collection"], own_settings(after)
     for override in overrides:
         plain, key = override.lstrip("+~"), override_key(override)
@@ -65,19 +65,19 @@ def check_effect(overrides: Sequence[str], before: Mapping[str, Any], after: Map
             )
         arms = {edges.get("repeats", arm) for arm, edges in after["active"].items()}
         of_arms = [dict(leaves(after["arms"].get(arm, {}))) for arm in arms]
-        if all(key in settings for settings in of_arms) and _has_no_effect(key.split("."), before, after):
+        if all(key in settings for settings in of_arms) and _has_no_effect(key.split("."), original, after):
             raise ValueError(
                 f"-S {override}: nothing reads it, as every active arm has its own {key}; write -S arms.ARM.{plain} for"
                 " each that it is for"
             )
 
 
-def _has_no_effect(path: Sequence[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+def _has_no_effect(path: Sequence[str], original: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Return whether a shared setting differs, and every stage would get the same with its earlier value."""
     if path[0] not in Settings.model_fields:
         return False
     undone = copy.deepcopy(dict(after))
-    section, earlier = undone, before
+    section, earlier = undone, original
     for key in path[:-1]:
         section, earlier = section[key], earlier.get(key, {})
     if section.get(path[-1]) == earlier.get(path[-1]):

@@ -77,18 +77,18 @@ def write_page(title: str, record: Mapping[str, Any], grid: Grid | None = None, 
         parts += tables[: ROWS // (len(grid.row_values) + 3) or 1]
     else:
         columns = _columns(figures)
-        shown = max(ROWS - len(differences), ROWS // 2)
-        parts.append(_table("%", figures, columns, shown))
+        row_count = max(ROWS - len(differences), ROWS // 2)
+        parts.append(_table("%", figures, columns, row_count))
         columns = [metric for metric in columns if any(metric in cells for cells in differences.values())]
         if columns:
-            room = ROWS - min(len(figures), shown)
+            room = ROWS - min(len(figures), row_count)
             parts += [record["caption"], _table("difference", differences, columns, room)]
     command = f"`python -m stages.study {record['command']}`"
-    measured = (
+    provenance = (
         f"Measured at {record['commit']} ({record['date']}); report md5 {record['report']}. All sets and metrics:"
     )
     name = title.partition(",")[0]
-    parts += [verdict, command, f"{measured} [{name}.json]({name}.json)."]
+    parts += [verdict, command, f"{provenance} [{name}.json]({name}.json)."]
     text = "\n\n".join(parts) + "\n"
     if (lines := text.count("\n")) > LINES:
         raise ValueError(f"the page of {title} has {lines} lines; at most {LINES} fit")
@@ -96,7 +96,7 @@ def write_page(title: str, record: Mapping[str, Any], grid: Grid | None = None, 
 
 
 def _columns(figures: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the headline metrics and those of answers; the first six where there are no headlines."""
+    """Return the headline metrics and the answers' metrics; the first six if there are no headlines."""
     metrics = list(dict.fromkeys(metric for cells in figures.values() for metric in cells))
     headlines = [metric for metric in metrics if metric in HEADLINES or re.search(r" (answer )?EM\b", metric)]
     return headlines[:9] or metrics[:6]

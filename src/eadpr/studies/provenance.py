@@ -35,5 +35,5 @@ def git(*arguments: str) -> str:
 
 
 def hide_paths(words: Sequence[str]) -> list[str]:
-    """Return command line words with FOLDER in place of every absolute path."""
+    """Return command line words with FOLDER for every absolute path."""
     return [_ABSOLUTE.sub(FOLDER, word) for word in words]

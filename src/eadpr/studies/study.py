@@ -60,7 +60,7 @@ class Grid(Section):
 
 
 class Study(Section):
-    """`arms` adds to those of params.yaml, `settings` overrides anything in it; without `collections` a study is for
+    """`arms` adds to the arms of params.yaml, `settings` overrides anything in it; without `collections` a study is for
     any collection."""
 
     about: str = Field(min_length=1)
@@ -98,7 +98,7 @@ def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
 def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Return the values of params.yaml with which one run trains every arm of the study with every seed.
 
-    `values` are those of params.yaml; `overrides` win over the study's settings, for every seed. The first seed gives
+    `values` are from params.yaml; `overrides` win over the study's settings, for every seed. The first seed gives
     the arms their plain names, another one NAME-SEED. Random first weights are drawn with the seed too; a pretrained
     encoder is the same for all. Near-duplicates are evaluated for every seed of an arm.
     """
@@ -109,8 +109,8 @@ def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = (
         result = apply_overrides(overrides, result)
         configs(result)  # refuses unknown settings before anything here reads them
     _check(study, result)
-    drawn = _set_seed(result, study.seeds[0], overrides)
-    _repeat_arms(study, result, drawn)
+    scratch = _set_seed(result, study.seeds[0], overrides)
+    _repeat_arms(study, result, scratch)
     robustness = result["robustness"]
     arms = [name for arm in robustness["arms"] for name in trainings(result["active"], arm)]
     return result | {"robustness": robustness | {"arms": arms}}
@@ -131,8 +131,8 @@ def _check(study: Study, values: Mapping[str, Any]) -> None:
 def _set_seed(values: dict[str, Any], seed: int, overrides: Sequence[str]) -> bool:
     """Set the first seed in every section that has one. Returns whether the first weights are random."""
     settings = of_collection(values, values["collection"])["settings"]
-    drawn = settings.get("base", {}).get("model", values["base"]["model"]) == "scratch"
-    for section in SEEDED if drawn else SEEDED[:-1]:
+    scratch = settings.get("base", {}).get("model", values["base"]["model"]) == "scratch"
+    for section in SEEDED if scratch else SEEDED[:-1]:
         for override in overrides:
             key = override_key(override)
             if f"{section}.seed" in (key, key.partition(".settings.")[2]):
@@ -140,20 +140,20 @@ def _set_seed(values: dict[str, Any], seed: int, overrides: Sequence[str]) -> bo
         values[section]["seed"] = seed
         if "seed" in settings.get(section, {}):  # the collection's value would win
             settings[section]["seed"] = seed
-    return drawn
+    return scratch
 
 
-def _repeat_arms(study: Study, values: dict[str, Any], drawn: bool) -> None:
+def _repeat_arms(study: Study, values: dict[str, Any], scratch: bool) -> None:
     """Add the arms, query sides and random first encoders of all seeds but the first."""
     active, bases = dict(values["active"]), dict(values["bases"])
     repeated = {arm: edges for arm, edges in active.items() if arm not in study.active or not study.active[arm].once}
     tuned = {name: query_side for name, query_side in values["query_sides"].items() if query_side["of"] in repeated}
-    seeded = {*repeated, *tuned, *(bases if drawn else ())}
+    seeded = {*repeated, *tuned, *(bases if scratch else ())}
     for seed in study.seeds[1:]:
         for arm, edges in repeated.items():
             renamed = {field: f"{source}-{seed}" if source in seeded else source for field, source in edges.items()}
             active[f"{arm}-{seed}"] = {"repeats": arm, "seed": seed} | renamed
-            if drawn and (base := edges["init"]) in bases:
+            if scratch and (base := edges["init"]) in bases:
                 values["bases"][f"{base}-{seed}"] = bases[base] | {"seed": seed}
         for name, query_side in tuned.items():
             again = {"of": f"{query_side['of']}-{seed}", "seed": seed}
