@@ -1,6 +1,6 @@
 """A dress rehearsal of the preset wiki18.
 
-    python -m benchmarks.rehearsal --data DATA --out FOLDER -- python -m stages.study 001-table2 --collection wiki18 …
+    python -m benchmarks.rehearsal --data DATA --out FOLDER -- eadpr study 001-table2 --collection wiki18 …
 
 Writes every file that data/collections/wiki18.yaml downloads, in DPR's formats, from real collections (DATA has
 squad-open, nq-gold, ramdocs and hotpot-sample). It writes what the real files have too: contexts whose passage the

@@ -110,7 +110,7 @@ def page(paper: Mapping[str, Any], tables: Sequence[Table]) -> str:
     shown, found, names = list(figures(paper, tables)), list(changes(paper, tables)), _names(tables)
     parts = [f"# {paper['title']}", paper["asks"], LARGE]
     parts += [_table(MEASURED_WITH, [_measured(table, paper["sets"]) for table in tables])]
-    parts += [f"On the paper's own data: `python -m stages.study {paper['again']}`."]
+    parts += [f"On the paper's own data: `eadpr study {paper['again']}`."]
     if found:
         parts += ["## What a method changes", _table(("difference", "metric", "the paper", *names), found)]
     if all(line[2] == NONE for line in shown):

@@ -41,7 +41,7 @@ class Table(NamedTuple):
 
 def read(path: Path) -> Table:
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    command, measured = f"`python -m stages.study {record['command']}`", f"{record['commit']} ({record['date']})"
+    command, measured = f"`eadpr study {record['command']}`", f"{record['commit']} ({record['date']})"
     return Table(path, record["passages"], command, measured, record["figures"], record["differences"])
 
 

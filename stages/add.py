@@ -1,4 +1,4 @@
-"""Bring a collection's files in: python -m stages.add NAME --passages FILE --questions FILE, or NAME FOLDER."""
+"""Bring a collection's files in: eadpr add NAME --passages FILE --questions FILE, or NAME FOLDER."""
 
 from eadpr.settings.add_command import main
 from eadpr.settings.command import run

@@ -1,4 +1,4 @@
-"""Turn a published checkpoint into a model folder: python -m stages.convert hf_bert_base.cp --out models/dpr-nq."""
+"""Turn a published checkpoint into a model folder: eadpr convert hf_bert_base.cp --out models/dpr-nq."""
 
 from eadpr.publishing.convert import convert_checkpoint as main
 from eadpr.settings.command import run

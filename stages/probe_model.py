@@ -1,4 +1,4 @@
-"""Measure whether a model knows evidence: python -m stages.probe_model MODEL... --rows FILE."""
+"""Measure whether a model knows evidence: eadpr probe-model MODEL... --rows FILE."""
 
 from eadpr.library.command import main as main
 from eadpr.settings.command import run

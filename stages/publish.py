@@ -1,4 +1,4 @@
-"""Publish an arm as a folder that other libraries load: python -m stages.publish eadpr --to FOLDER."""
+"""Publish an arm as a folder that other libraries load: eadpr publish eadpr --to FOLDER."""
 
 from eadpr.publishing.command import publish as main
 from eadpr.settings.command import run

@@ -1,4 +1,4 @@
-"""Publish an arm's training examples as a folder of `datasets`: python -m stages.publish_data eadpr --to FOLDER."""
+"""Publish an arm's training examples as a folder of `datasets`: eadpr publish-data eadpr --to FOLDER."""
 
 from eadpr.publishing.command import publish_data as main
 from eadpr.settings.command import run

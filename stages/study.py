@@ -1,4 +1,4 @@
-"""Run a study of data/studies and write its page: python -m stages.study NAME; or --check all pages."""
+"""Run a study of data/studies and write its page: eadpr study NAME; or --check all pages."""
 
 from eadpr.settings.command import run
 from eadpr.studies.command import main

@@ -122,7 +122,7 @@ def test_it_prints_or_writes_a_page_with_its_commit(made, monkeypatch):
     assert not (made / "docs").exists()
     assert describe.main(params=Path("params.yaml"), out=Path("docs")) == "describe: docs/atlas/collection.md"
     title, command, measured, *others = (made / "docs/atlas/collection.md").read_text(encoding="utf-8").split("\n\n")
-    assert (title, command) == ("# atlas", "`python -m stages.describe --out docs`")
+    assert (title, command) == ("# atlas", "`eadpr describe --out docs`")
     assert measured.startswith("Measured at 1234567 (")
     assert "\n\n".join([title, *others]).rstrip() == text
 

@@ -197,7 +197,7 @@ def test_the_page_of_a_papers_table_has_theirs_ours_and_what_changes(tmp_path):
     tables = tables_of_ours(tmp_path)
     page = paper_tables.page(PAPER, tables)
     for line in (
-        "| [here, one](../studies/here/one.md) | 12 | NQ: made/test | `python -m stages.study one` | 1a2b3c4 (20",
+        "| [here, one](../studies/here/one.md) | 12 | NQ: made/test | `eadpr study one` | 1a2b3c4 (20",
         "| B − A | top-1 | +2.5 | -10.0* [-15.0, -5.0] |", "| B − A | top-100 | -1.0 | +1.5 |",
         "| B − A | AA, who | +10.0 | +33.4 |", "| B − A | small EM, top-5 | +0.0 | +25.0 |",
         "| top-1 | A | 30.0 | 50.0 ± 1.0 | +20.0 |", "| top-1 | B | 32.5 | 40.0 | +7.5 |",

@@ -1,4 +1,4 @@
-"""The command `stages.study`: the experiment that it runs, what it writes, and which pages it finds up to date."""
+"""The command `eadpr study`: the experiment that it runs, what it writes, and which pages it finds up to date."""
 
 import json
 import shutil
@@ -65,7 +65,7 @@ def test_a_study_runs_in_a_copy_and_leaves_a_page_and_its_numbers(project):
     path = project / "docs/studies/atlas/evidence.md"
     text, record = path.read_text(encoding="utf-8"), json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     arguments = "--collection atlas --seed 4 --seed 5 -S train.steps=7 -S base.model=FOLDER"
-    assert f"`python -m stages.study evidence {arguments}`" in text
+    assert f"`eadpr study evidence {arguments}`" in text
     assert page.UNDECIDED in text
     assert (record["report"], record["figures"]["made/test"]["dpr"]["top-100"]) == ("0123abcd", "90.0")
     assert record["commit"] == f"{git('rev-parse', '--short=7', 'HEAD')} with uncommitted changes"

@@ -71,7 +71,7 @@ def test_a_page_has_question_tables_verdict_command_and_commit():
     assert parts[3].startswith("| % | top-1 | controlled AA | small EM, top-5 |")
     assert parts[4] == "Differences in percentage points:"
     assert "| eadpr − dpr | -10.0* [-15.0, -5.0] |" in parts[5]
-    assert parts[6:8] == [UNDECIDED, "`python -m stages.study one`"]
+    assert parts[6:8] == [UNDECIDED, "`eadpr study one`"]
     assert "1a2b3c4 (2026-11-28); report md5 abc" in parts[8]
 
 

@@ -94,7 +94,7 @@ def read_pins(path: Path) -> dict[str, Pin]:
 
 def _check_local(file: File, path: Path) -> None:
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; `python -m stages.add` brings files in, or put it there")
+        raise FileNotFoundError(f"{path} does not exist; `eadpr add` brings files in, or put it there")
     if file.size not in (None, size := path.stat().st_size):
         raise ValueError(f"{path}: expected {file.size:,} bytes, found {size:,}; it is another file or incomplete")
     if file.sha256 is not None and (actual := sha256(path)) != file.sha256:

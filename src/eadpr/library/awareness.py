@@ -29,7 +29,7 @@ PLOTTED = {
 }
 LABELS = ("awareness", "placebo rate", "controlled awareness with its interval (chance is 50)")
 JOIN = "{title} {text}"
-PUBLISHED = "eadpr.json"  # in a folder of `stages.publish`: how it joins title and text
+PUBLISHED = "eadpr.json"  # in a folder of `eadpr publish`: how it joins title and text
 
 # Scores of (question, title, text) in parallel lists.
 Score = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[float] | np.ndarray]
@@ -65,7 +65,7 @@ def awareness(
 
     `model` is a folder of one of the pipeline's arms, a model of sentence-transformers or its name or folder, a
     function that scores (question, title, text), such as `bm25` makes, or a `Scorer`. `join` makes one text of title
-    and text for models of sentence-transformers. By default it is the one that `stages.publish` wrote into the folder,
+    and text for models of sentence-transformers. By default it is the one that `eadpr publish` wrote into the folder,
     which is not known once a model is loaded; else there is a space between. Raises ValueError if a score is not a
     finite number.
     """

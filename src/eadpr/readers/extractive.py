@@ -5,7 +5,7 @@ A reader of passages is DPR's (Karpukhin et al., 2020, section 6.1). A reader of
 and the supporting sentences, like MDR's (Xiong et al., 2021). Selection and kinds are read from the first token. Token
 types, if the encoder has them, are 0 for the question and 1 after it.
 
-MDR's published reader, in the folder that `stages.convert` makes, has a head `pooler` and none for kinds. By that it is
+MDR's published reader, in the folder that `eadpr convert` makes, has a head `pooler` and none for kinds. By that it is
 recognised, and its inputs are marked (`inputs`). It is used here, not trained.
 Shapes: P paths of one question, T tokens, K kinds of answer.
 """

@@ -43,7 +43,7 @@ def model_files(model: str) -> ModelFiles:
 
 
 def has_two_sides(model: str) -> bool:
-    """Recognise a folder with a question and a passage encoder, as `base`, `train` and `stages.convert` write it."""
+    """Recognise a folder with a question and a passage encoder, as `base`, `train` and `eadpr convert` write it."""
     return all(is_folder(f"{model}/{side}") for side in SIDES)
 
 

@@ -66,7 +66,7 @@ def add_own(
     if name in values["collections"]:
         raise ValueError(
             f"collection {name!r} is in {_description(name, params)} already; add files to it with"
-            f" `python -m stages.add {name} FILE...`, or choose another name"
+            f" `eadpr add {name} FILE...`, or choose another name"
         )
     block = _describe(inputs, share=share, split_words=split_words)
     report = _read_files(block, values, inputs.paths)

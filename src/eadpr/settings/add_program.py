@@ -1,4 +1,4 @@
-"""The program `python -m stages.add`: its options and the lines that it prints."""
+"""The program `eadpr add`: its options and the lines that it prints."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -40,8 +40,8 @@ def main(
     if out is None:
         return "\n\n".join([f"# {name}", *parts])
     path = out / name / "collection.md"
-    command = shlex.join(["stages.describe", *provenance.hide_paths(sys.argv[1:])])
-    head = [f"# {name}", f"`python -m {command}`", f"Measured at {provenance.commit()} ({date.today().isoformat()})."]
+    command = shlex.join(["eadpr", "describe", *provenance.hide_paths(sys.argv[1:])])
+    head = [f"# {name}", f"`{command}`", f"Measured at {provenance.commit()} ({date.today().isoformat()})."]
     files.write_text(path, "\n\n".join([*head, *parts]) + "\n")
     return f"describe: {path}"
 

@@ -83,7 +83,7 @@ def write_page(title: str, record: Mapping[str, Any], grid: Grid | None = None, 
         if columns:
             room = ROWS - min(len(figures), row_count)
             parts += [record["caption"], _table("difference", differences, columns, room)]
-    command = f"`python -m stages.study {record['command']}`"
+    command = f"`eadpr study {record['command']}`"
     provenance = (
         f"Measured at {record['commit']} ({record['date']}); report md5 {record['report']}. All sets and metrics:"
     )

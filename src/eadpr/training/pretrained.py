@@ -29,7 +29,7 @@ def load_whole(
     if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
         raise ValueError(
             f"{label} holds no *.safetensors; other weights can run code when loaded, convert them first:"
-            f" python -m stages.convert {name} --out NEW"
+            f" eadpr convert {name} --out NEW"
         )
     safe = {"trust_remote_code": False, "revision": revision or "main"}
     checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
