@@ -47,7 +47,7 @@ class NearDuplicateInputs(NamedTuple):
 def write_near_duplicates(
     settings: Generation, writer: Writer | None, sets: Sets, *, inputs: NearDuplicateInputs, out: Path
 ) -> dict[str, Any]:
-    """Write near_duplicates.parquet and report.json, whose content is returned, to the folder `out`.
+    """Write near_duplicates.parquet and report.json to the folder `out`, and return the report.
 
     `writer` is set for a generator that is no rule. Rows are in the order of the questions, then of `number`. Questions
     without a positive, or without an answer that a text can hold, have none: it could not be told if a text lacks it.
@@ -103,7 +103,7 @@ def generator(settings: Generation, writer: Writer | None, inputs: NearDuplicate
 def _make_candidates(
     originals: Iterator[Original], settings: Generation, make: Generate, dropped: Counter[str]
 ) -> Iterator[NearDuplicate]:
-    """Yield the near-duplicates of each question, without a look at the other texts; `dropped` counts the others."""
+    """Yield the near-duplicates of each question, without a look at other texts; `dropped` counts the rejected."""
     with progress(f"near-duplicates by {settings.generator}", None, "questions") as advance:
         for original in originals:
             yield from near_duplicates(original, settings, make, dropped)
