@@ -35,6 +35,7 @@ from eadpr.readers.published import convert_reader
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import model_files
 from eadpr.settings.resolve import configs
+from eadpr.settings.resolve import load as load_settings
 from eadpr.studies.overrides import apply_overrides
 from eadpr.training.base import make_base
 from eadpr.training.convert import DPR, convert, convert_folder, read_weights
@@ -307,6 +308,6 @@ def test_command(weights, architecture, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("convert: two encoders of together ")
     changes = [word for flag, word in itertools.pairwise(shlex.split(done.stdout)) if flag == "-S"]
-    configs(apply_overrides([f"base.model={tmp_path / 'model'}", *changes[1:]], load(ROOT / "params.yaml")))
+    configs(apply_overrides([f"base.model={tmp_path / 'model'}", *changes[1:]], load_settings(ROOT / "params.yaml")))
     again = python(*command, cache=tmp_path / "cache")
     assert (again.returncode, again.stderr.startswith("error: ")) == (1, True), again.stderr

@@ -157,5 +157,5 @@ def test_a_study_of_trained_arms_takes_all_from_dvcs_cache(built, tmp_path):
     assert set(ran(done.stdout)) == {"configs", "report", "explore"}
     record = json.loads((project.folder / "docs/studies/atlas/one.json").read_text(encoding="utf-8"))
     assert list(record["figures"]["atlas/test"]) == ["bm25", "dpr"]
-    assert "150 resamples" in (project.folder / "docs/studies/atlas/one.md").read_text(encoding="utf-8")
+    assert "-S report.resamples=150" in (project.folder / "docs/studies/atlas/one.md").read_text(encoding="utf-8")
     assert ((project.folder / "params.yaml").read_bytes(), project.lock()) == (before, lock)
