@@ -19,6 +19,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.util import Retry
 
+from eadpr.corpus.redirects import check_redirect
 from eadpr.corpus.sources import LISTED, File, Source, without_password
 from eadpr.runtime import cache
 from eadpr.runtime.files import FULL, discard, new_folder, sha256, write_json
@@ -130,7 +131,13 @@ def download(url: str, pin: Pin, *, local_hint: str) -> tuple[Path, Pin]:
 
 def _transfer(url: str, partial: Path, pin: Pin) -> None:
     """Make requests until the file is there. `Retry` repeats those without an answer, the loop those that were cut."""
-    retry = Retry(TRIES - 1, backoff_factor=PAUSE, status_forcelist=PASSING, raise_on_status=False)
+    retry = Retry(
+        TRIES - 1,
+        backoff_factor=PAUSE,
+        status_forcelist=PASSING,
+        raise_on_status=False,
+        respect_retry_after_header=False,
+    )
     failures = 0
     label = f"download {without_password(url)}"
     with requests.Session() as session, progress(label, pin.size, "bytes", done=_size(partial)) as advance:
@@ -159,8 +166,8 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
         headers["Range"] = f"bytes={start}-"
         if validator:
             headers["If-Range"] = validator
-    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-        check_secure(response)
+    hooks = {"response": check_redirect}
+    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT, hooks=hooks) as response:
         status = response.status_code
         if status == 416 or (status == 206 and f"bytes {start}-" not in response.headers.get("Content-Range", "")):
             discard(partial)
@@ -176,13 +183,6 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
         _store(response, partial, start, pin, advance)
     if pin.size is not None and _size(partial) < pin.size:
         raise ProtocolError(f"the connection was cut after {_size(partial):,} of {pin.size:,} bytes")
-
-
-def check_secure(response: requests.Response) -> None:
-    """Raise for redirects that led from https to http; requests itself refuses those to other schemes."""
-    urls = [hop.url for hop in (*response.history, response)]
-    if urls[0].startswith("https:") and any(url.startswith("http:") for url in urls):
-        raise requests.HTTPError(f"it leads from https to http: {', '.join(map(without_password, urls))}")
 
 
 def _store(response: requests.Response, partial: Path, start: int, pin: Pin, advance: Callable[[int], None]) -> None:
