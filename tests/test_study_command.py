@@ -8,7 +8,7 @@ import sys
 import pytest
 import typer
 
-from eadpr.studies import command, page, provenance
+from eadpr.studies import page, provenance
 from eadpr.studies.command import main
 from tests.repository import ROOT
 from tests.small_pipeline import ran
@@ -46,7 +46,7 @@ def project(tmp_path, monkeypatch):
 
 def study(name: str | None = "evidence", **options: object) -> str | None:
     given = {"collection": None, "seeds": [], "set_": [], "show": False, "check": False, "strict": False}
-    return main(name, **given | {"out": command.Path("docs/studies")} | options)
+    return main(name, **given | {"out": Path("docs/studies")} | options)
 
 
 def test_a_study_runs_in_a_copy_and_leaves_a_page_and_its_numbers(project):
@@ -140,7 +140,7 @@ def test_what_cannot_run_is_refused_before_it_is_trained(project, options, key):
     with pytest.raises(ValueError, match=key):
         study(**options)
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        study(None, check=True, out=command.Path("nowhere"))
+        study(None, check=True, out=Path("nowhere"))
     assert not (project / "words").exists()
 
 

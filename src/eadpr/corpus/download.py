@@ -136,7 +136,7 @@ def _transfer(url: str, partial: Path, pin: Pin) -> None:
         backoff_factor=PAUSE,
         status_forcelist=PASSING,
         raise_on_status=False,
-        respect_retry_after_header=False,
+        respect_retry_after_header=False,  # a server may name hours
     )
     failures = 0
     label = f"download {without_password(url)}"

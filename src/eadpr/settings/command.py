@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import gc
 import importlib
+import importlib.util
 import inspect
 import os
 import pkgutil
@@ -156,7 +157,11 @@ def command(main: Callable[..., str | None]) -> Callable[..., str | None]:
 
 
 def declared() -> dict[str, list[str]]:
-    """The sections of each config file of the stages in stages/, by its path as `Stage.config` has it."""
+    """Return the sections of each config file of the stages in stages/, by its path as `Stage.config` has it."""
+    if importlib.util.find_spec("stages") is None:  # an installed command, which Python does not search the folder for
+        if not Path("stages/train.py").is_file():
+            raise FileNotFoundError("stages/ does not exist here; run this command at the root of the repository")
+        sys.path.append(str(Path.cwd()))
     folder = importlib.import_module("stages").__path__
     mains = [importlib.import_module(f"stages.{module.name}").main for module in pkgutil.iter_modules(folder)]
     return {main.config: main.sections() for main in mains if isinstance(main, Stage)}

@@ -1,0 +1,131 @@
+"""Run a study as an experiment of DVC, and write its page and numbers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+
+from eadpr.evaluation.config import Evaluate
+from eadpr.runtime import files
+from eadpr.settings.resolve import configs, load
+from eadpr.studies import page, provenance
+from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides, overridden_by_collection
+from eadpr.studies.study import STUDIES, Study, expand, read_studies, with_seeds
+
+PARAMS = Path("params.yaml")
+UNTRACKED = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
+
+
+class Request(NamedTuple):
+    """A study as asked for on the command line; `overrides` come from -S."""
+
+    study: str
+    collection: str | None
+    seeds: list[int]
+    overrides: list[str]
+
+    def words(self) -> list[str]:
+        """Return the words of the command line, with FOLDER for paths."""
+        words = [self.study, *(["--collection", self.collection] if self.collection else [])]
+        for seed in self.seeds:
+            words += ["--seed", str(seed)]
+        for override in self.overrides:
+            words += ["-S", override]
+        return provenance.hide_paths(words)
+
+
+def resolve(request: Request) -> tuple[Study, list[str]]:
+    """Return the study, and the overrides that make its parameters; raises ValueError where it cannot run."""
+    values, studies = load(PARAMS), read_studies(STUDIES)
+    if request.study not in studies:
+        raise ValueError(f"{STUDIES} has no study {request.study!r}; it has {', '.join(studies)}")
+    study = studies[request.study]
+    if request.collection is not None:
+        study = study.model_copy(update={"settings": study.settings | {"collection": request.collection}})
+    if request.seeds:
+        study = with_seeds(study, request.seeds)
+    expanded = expand(study, values, request.overrides)
+    evaluated = Evaluate(**configs(expanded)["evaluate.json"]["evaluate"]).metrics
+    check_effect(request.overrides, expand(study, values), expanded)
+    if settings := overridden_by_collection(study.settings, expanded):
+        wins = f"{expanded['collection']} has its own {', '.join(settings)}, which win over the study's"
+        typer.echo(f"study: {wins}", err=True)
+    for metric in study.grid.metrics if study.grid else ():
+        if metric not in evaluated:
+            metric_names = ", ".join(evaluated)
+            raise ValueError(f"{request.study}: grid.metrics: {metric!r} is not a metric; known are {metric_names}")
+    return study, list(make_overrides(values, expanded))
+
+
+def experiment_command(overrides: Sequence[str], *options: str) -> list[str]:
+    return ["dvc", "exp", "run", "--temp", *options, *(word for change in overrides for word in ("-S", change))]
+
+
+def run_experiment(request: Request, study: Study, overrides: list[str], out: Path) -> Path:
+    """Run the experiment in a copy of the tree, and write page and numbers from what it left in DVC's cache."""
+    collection = apply_overrides(overrides, load(PARAMS))["collection"]
+    name, commit = request.study, provenance.commit()
+    experiment = f"{name}-{collection}-{datetime.now():%Y%m%d-%H%M%S}"
+    options = ["-n", experiment]
+    for path in provenance.git(*UNTRACKED).splitlines():  # DVC's copy of the tree has tracked files alone
+        options += ["-C", path.rstrip("/")]
+    code = subprocess.run(experiment_command(overrides, *options), check=False).returncode
+    if code:
+        raise typer.Exit(code)  # DVC has said why
+    text, md5 = read_report(experiment, collection)
+    record = {
+        "about": study.about, "command": shlex.join(request.words()), "study": name, "collection": request.collection,
+        "seeds": request.seeds, "set": provenance.hide_paths(request.overrides), "commit": commit,
+        "date": f"{datetime.now():%Y-%m-%d}", "overrides": provenance.hide_paths(overrides), "report": md5,
+    } | page.parse_report(text)  # fmt: skip
+    path = out / collection / f"{name}.md"
+    earlier = page.VERDICT.search(path.read_text(encoding="utf-8")) if path.exists() else None
+    verdict = earlier[0] if earlier else page.UNDECIDED
+    files.write_json(path.with_suffix(".json"), record)
+    files.write_text(path, page.write_page(f"{name}, {collection}", record, study.grid, verdict))
+    typer.echo(f"study: the whole report: dvc get . reports/{collection} --rev {experiment} -o FOLDER")
+    return path
+
+
+def read_report(experiment: str, collection: str) -> tuple[str, str]:
+    """Return the Markdown of an experiment's report and its md5, by which DVC keeps it."""
+    from dvc.api import DVCFileSystem
+
+    tree, path = DVCFileSystem(rev=experiment), f"reports/{collection}/table.md"
+    return tree.read_text(path, encoding="utf-8"), tree.info(path)["md5"]
+
+
+def check_pages(out: Path) -> bool:
+    """Print a line for every page; returns whether all are up to date."""
+    paths = sorted(out.glob("*/*.json"))
+    if not paths:
+        raise FileNotFoundError(f"{out} holds no pages of studies; give their folder (--out)")
+    states = {path: _state(json.loads(path.read_text(encoding="utf-8"))) for path in paths}
+    for path, state in states.items():
+        typer.echo(f"{path.with_suffix('.md')}: {state}")
+    return all(state == "up to date" for state in states.values())
+
+
+def _state(record: dict[str, Any]) -> str:
+    """Return how a page's overrides, and the code and settings that made it, differ from today's."""
+    commit, report = record["commit"], f"its report has md5 {record['report']}"
+    if record["overrides"] is None:
+        return f"its overrides are not recorded; measured at {commit}, {report}"
+    request = Request(record["study"], record["collection"], record["seeds"], record["set"])
+    try:
+        overrides = provenance.hide_paths(resolve(request)[1])
+    except ValueError as error:
+        return f"its command cannot be repeated ({error}); {report}"
+    if different := sorted({*overrides} ^ {*record["overrides"]}):
+        return f"other overrides since {commit}: {', '.join(different)}; {report}"
+    changes = provenance.changes_since(commit.partition(" ")[0])
+    if changes is None:
+        return f"git does not know its commit {commit}; {report}"
+    return f"code or settings changed since {commit}: {changes}; {report}" if changes else "up to date"
