@@ -4,11 +4,12 @@ import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
 
-from eadpr.studies import page, provenance
+from eadpr.studies import experiment, page, provenance
 from eadpr.studies.command import main
 from tests.repository import ROOT
 from tests.small_pipeline import ran
@@ -33,7 +34,7 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "bin" / "dvc").write_text(DVC, encoding="utf-8")
     (tmp_path / "bin" / "dvc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    monkeypatch.setattr(command, "read_report", lambda experiment, collection: (REPORT, "0123abcd"))
+    monkeypatch.setattr(experiment, "read_report", lambda name, collection: (REPORT, "0123abcd"))
     monkeypatch.chdir(folder)
     git("init", "-q")
     git("config", "user.email", "test@example.org")
