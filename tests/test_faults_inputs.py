@@ -62,7 +62,7 @@ def test_what_was_once_read_wrong_is_refused_in_a_line(tmp_path, name, file, cha
         (given / path).write_bytes(content)
     with pytest.raises(commands.USER_ERRORS) as refused:
         of.read(given)
-    line = commands.said(refused.value)
+    line = commands.format_error(refused.value)
     assert said in line
     assert line.isprintable()
     assert len(line) <= commands.LONGEST

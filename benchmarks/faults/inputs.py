@@ -21,7 +21,7 @@ from benchmarks.faults.counts import Count, Outcome, Tally
 from benchmarks.faults.formats import FORMATS, Format
 from benchmarks.faults.mutations import changed
 from benchmarks.faults.settings import SETTINGS
-from eadpr.settings.command import LONGEST, USER_ERRORS, said
+from eadpr.settings.command import LONGEST, USER_ERRORS, format_error
 
 FILES, OF_SETTINGS = 8_500, 2_000  # changed at share 1
 SECONDS, MEMORY = 10, 2 << 30
@@ -70,7 +70,7 @@ def judged(of: Format, folder: Path, name: str) -> tuple[Outcome, str]:
     except MemoryError as error:
         return "wrong", f"memory: {error}"
     except USER_ERRORS as error:
-        line = said(error)
+        line = format_error(error)
         clear = is_clear(line, of, name, folder)
         return ("clear" if clear else "unclear"), f"{type(error).__name__}: {line!r}"
     except BaseException as error:
