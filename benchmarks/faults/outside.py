@@ -12,10 +12,6 @@ from benchmarks.faults.counts import Count, Outcome, Tally
 ROOT = Path(__file__).resolve().parents[2]
 # By what is tried, the tests.
 TRIED = {
-    "redirects to a file, a private network, less than https": (
-        "tests/test_outside.py::test_a_redirect_leads_to_nothing_but_the_web",
-        "tests/test_outside.py::test_a_public_server_leads_nobody_into_their_own_network",
-    ),
     "downloads that are another file, or do not end": (
         "tests/test_download.py::test_wrong_bytes_fail_with_both_hashes_and_are_not_kept",
         "tests/test_download.py::test_a_download_ends_at_its_pinned_size",

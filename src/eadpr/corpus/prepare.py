@@ -75,8 +75,6 @@ def prepare(
     files = [(file, file.local(sources=sources, raw=raw)) for file in source.files]
     own_files = [(file, path) for file, path in files if source.format == "own" and file.kind in NAMES]
     by_path = {path: Columns(file.kind, file.columns) for file, path in own_files}
-    if missing := own.missing_columns(by_path):
-        raise ValueError("; ".join(missing))
     with new_folder(out) as folder, engine.connect() as connection:
         _write_passages(lambda: _read_passages(source.format, settings, files, by_path), files, folder, connection)
         with gathering(connection, settings, own=source.format == "own") as gathered:

@@ -1,7 +1,5 @@
 """Which column of a user's file holds which field: by its own name, a usual other name, or as the user says."""
 
-import difflib
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from eadpr.corpus.rows import Row, RowError, join_names
@@ -33,8 +31,6 @@ NAMES["probed"] = {
 
 # The option by which the user says which columns they are.
 OPTIONS = {"passages": "--columns", "questions": "--question-columns", "probed": "--columns"}
-_LIKE_AN_ID = re.compile(r"(^|[_-])(id|no|nr|key|uuid|guid|identifier)$|id$", re.IGNORECASE)
-_MISSPELT = 0.8  # difflib's ratio, from which a name is taken for another one misspelt
 
 
 def parse_columns(options: Iterable[str]) -> dict[str, str]:
@@ -66,8 +62,7 @@ class Columns:
             raise ValueError(f"columns: {kind} have no field {unknown[0]!r}; they have {', '.join(self._names)}")
 
     def rename(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Rename the fields of rows. Raises RowError for a column that is missing, could be two things, or looks like
-        an id that nothing reads."""
+        """Rename the fields of rows. Raises ValueError for a column that is missing or could be two things."""
         for where, number, fields in rows:
             header = tuple(fields)
             if header not in self._by_header:
@@ -113,21 +108,6 @@ class Columns:
                 raise RowError(
                     where, "", f"{' and '.join(usual)} may each be the {field}; say which, {self._option} {either}"
                 )
-        unread = [name for name in header if name not in columns.values()]
-        for name in unread:
-            self._check_unread(where, name, columns)
         self.read |= columns
-        self.unread += [name for name in unread if name not in self.unread]
+        self.unread += [name for name in header if name not in (*columns.values(), *self.unread)]
         return columns
-
-    def _check_unread(self, where: str, name: str, columns: Mapping[str, str]) -> None:
-        free = [field for field in self._names if field not in columns and field not in self._chosen]
-        option, column = self._option, join_names([name])
-        if self._kind != "probed" and "id" in free and _LIKE_AN_ID.search(name):
-            reason = f"may be the id, by which other files name these {self._kind}"
-            advice = f"say so, {option} id={column}, or number them, {option} id="
-            raise RowError(where, f"column {name!r}", f"{reason}; {advice}")
-        if near := difflib.get_close_matches(name.lower(), free, n=1, cutoff=_MISSPELT):
-            field = near[0]
-            advice = f"if it is {field}, say so, {option} {field}={column}, else, {option} {field}="
-            raise RowError(where, "", f"unknown column {name!r}; known are {', '.join(self._names)}; {advice}")

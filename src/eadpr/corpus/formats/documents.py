@@ -1,15 +1,11 @@
-"""Passages of a folder: of its documents, cut at their headings, or of what `datasets` saved there."""
+"""Passages of a folder of documents, cut at their headings."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from eadpr.corpus.formats.own import write_rows
 
@@ -26,8 +22,6 @@ _CODE = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)")
 def convert_documents(folder: Path, out: Path) -> tuple[Path, dict[str, int]]:
     """Write a file of passages in `out`. Returns it, and how many files are no documents, by their endings, the most
     frequent first."""
-    if (folder / "dataset_info.json").is_file():
-        return _convert_saved(folder, out / f"{folder.name}.parquet"), {}
     endings = (path.suffix.lower() or "without an ending" for path in folder.rglob("*") if path.is_file())
     unread = Counter(ending for ending in endings if ending not in DOCUMENTS)
     return write_rows(out / "passages.jsonl", read_sections(folder)), dict(unread.most_common())
@@ -38,9 +32,7 @@ def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
     name."""
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in DOCUMENTS and path.is_file())
     if not paths:
-        raise ValueError(
-            f"{folder} is a folder without documents ({', '.join(DOCUMENTS)}) and none that `datasets` saved"
-        )
+        raise ValueError(f"{folder} is a folder without documents ({', '.join(DOCUMENTS)})")
     for path in paths:
         if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
             raise ValueError(f"{path} is a link to a file outside of {folder}; put the file itself there")
@@ -71,42 +63,30 @@ def _cut_sections(text: str, kind: str) -> Iterator[tuple[str, str]]:
 
 
 class _Page(HTMLParser):
-    """Text of a page, its headings marked; head, scripts, styles and navigation left out."""
+    """Text of a page, its headings marked; titles, scripts, styles and navigation left out."""
 
-    HIDDEN = ("script", "style", "nav", "template", "noscript")
-    IN_HEAD = (*HIDDEN, "title", "meta", "link", "base", "object")  # another tag ends the head
-    AROUND = ("div", "header", "footer", "aside", "section", "article", "body")
+    HIDDEN = ("title", "script", "style", "nav", "template", "noscript")
     BLOCKS = ("p", "div", "li", "br", "tr", "section", "article", "table", "ul", "ol", "pre", "blockquote", "td")
 
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
-        self._hidden: list[str] = []  # open tags, from the hidden one on
-        self._in_head = False
+        self._hidden = 0  # open tags of HIDDEN
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self._in_head = tag == "head" or (self._in_head and tag in self.IN_HEAD)
-        if tag == "main":  # no navigation may hold it, so one was left open
-            self._hidden.clear()
-        if tag in self.HIDDEN or (self._hidden and tag in self.AROUND):
-            self._hidden.append(tag)
+        self._hidden = 0 if tag == "main" else self._hidden + (tag in self.HIDDEN)  # no navigation may hold a main
         if tag in self.BLOCKS:
             self.parts.append("\n")
         elif re.fullmatch("h[1-6]", tag):
             self.parts.append(f"\n\n{MARK}")
 
     def handle_endtag(self, tag: str) -> None:
-        self._in_head &= tag != "head"
-        if tag in self._hidden:
-            while self._hidden.pop() != tag:
-                pass
-        elif tag in self.AROUND:  # the hidden tag inside was never closed
-            self._hidden.clear()
+        self._hidden = max(0, self._hidden - (tag in self.HIDDEN))
         if re.fullmatch("h[1-6]", tag):
             self.parts.append("\n\n")
 
     def handle_data(self, data: str) -> None:
-        if not self._hidden and not self._in_head:
+        if not self._hidden:
             self.parts.append(re.sub(r"\s+", " ", data.replace(MARK, " ")))
 
 
@@ -116,25 +96,3 @@ def _mark_headings(page: str) -> str:
     parser.close()
     lines = (line.strip() for line in "".join(parser.parts).splitlines())
     return re.sub(rf"\n{{3,}}|^{MARK} *$", "\n\n", "\n".join(lines), flags=re.MULTILINE)
-
-
-def _convert_saved(folder: Path, out: Path) -> Path:
-    """Write what `Dataset.save_to_disk` saved as Parquet."""
-    try:
-        names = [file["filename"] for file in json.loads((folder / "state.json").read_text("utf-8"))["_data_files"]]
-        if outside := [name for name in names if Path(name).name != name]:
-            raise ValueError(f"state.json names {outside[0]!r}, which is no file of the folder")
-        with pa.memory_map(str(folder / names[0])) as first:
-            schema = pa.ipc.open_stream(first).schema.remove_metadata()
-        with pq.ParquetWriter(out, schema) as writer:
-            for name in names:
-                with pa.memory_map(str(folder / name)) as file:
-                    for batch in pa.ipc.open_stream(file):
-                        batch.validate(full=True)  # else a damaged one ends the process
-                        writer.write_batch(batch.cast(schema))
-    except (MemoryError, PermissionError):
-        raise
-    except (OSError, LookupError, TypeError, RecursionError, ValueError, pa.ArrowException) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{folder}: no dataset that can be read ({reason}); save it again (save_to_disk)") from error
-    return out

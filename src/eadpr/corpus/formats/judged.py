@@ -30,14 +30,13 @@ def convert_judged(folder: Path, out: Path) -> OwnFiles:
     if corpus is None or not qrels:
         raise ValueError(
             f"{folder} is a folder without {' or '.join(CORPORA)}, or without qrels (qrels/*.tsv, qrels.*.tsv); for a"
-            " folder of documents or of `datasets` give --passages FOLDER --questions FILE"
+            " folder of documents give --passages FOLDER --questions FILE"
         )
     paths: dict[str, Path] = {}
     for path in sorted(qrels, key=lambda path: _split_of(path) != "train"):
         if (first := paths.setdefault(_split_of(path), path)) is not path:
             raise ValueError(f"{path} and {first} both judge the questions of {_split_of(path)}; keep one")
     splits = {split: _read_judgements(path) for split, path in paths.items()}
-    _check_judgements(corpus, splits.values())
     questions = {
         split: write_rows(out / f"questions-{split}.jsonl", _read_questions(folder, split, judgements))
         for split, judgements in splits.items()
@@ -93,28 +92,6 @@ def _read_grade(cell: str, where: str) -> float:
     if not abs(grade) <= LARGEST:  # NaN too
         raise unexpected(where, "grade", cell, "a number")
     return grade
-
-
-def _check_judgements(corpus: Path, splits: Iterable[Judgements]) -> None:
-    """Check that each question is in one split, and each relevant passage in the corpus."""
-    first: dict[str, str] = {}
-    unknown: dict[str, str] = {}  # place by id of each relevant passage that was not seen yet
-    for judgements in splits:
-        for question, judged in judgements.items():
-            place = judged[0].where
-            if (earlier := first.setdefault(question, place)) != place:
-                reason = f"is judged in {earlier} too; keep it in one split"
-                raise RowError(place, f"question {excerpt(question)}", reason)
-            unknown |= {judgement.passage_id: judgement.where for judgement in judged if judgement.grade > 0}
-    if corpus.name.startswith("corpus.jsonl"):
-        ids = (str(row.fields.get("_id", row.fields.get("id"))) for row in read_objects(corpus))
-    else:
-        ids = (key for _, key, _ in _pairs(corpus))
-    for passage_id in ids:
-        unknown.pop(passage_id, None)
-    if unknown:
-        passage_id, place = next(iter(unknown.items()))
-        raise RowError(place, f"passage {excerpt(passage_id)}", f"is not in {corpus}; add it, or remove the line")
 
 
 def _read_questions(folder: Path, split: str, judgements: Judgements) -> Iterator[dict[str, Any]]:

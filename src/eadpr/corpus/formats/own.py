@@ -94,16 +94,6 @@ def read_probed(path: Path, columns: Mapping[str, str]) -> Iterator[Row]:
     return read_with_lists(path, Columns("probed", columns))
 
 
-def missing_columns(files: Mapping[Path, Columns]) -> list[str]:
-    """Return a line for each file that has a row and lacks columns."""
-    lines = []
-    for path, columns in files.items():
-        row = next(read_rows(path), None)
-        if row is not None and (line := columns.describe_missing(row.where, row.fields)):
-            lines.append(line)
-    return lines
-
-
 def read_passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator[GivenPassage]:
     """Read `text`, and perhaps `id` and `title`. Without an id it is `prefix` and the passage's number, from 1."""
     first: tuple[str, bool] | None = None

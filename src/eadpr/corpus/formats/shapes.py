@@ -1,6 +1,6 @@
 """Recognise a new collection's layout, and write it as a user's own files.
 
-BEIR's folder, TSVs as of MS MARCO and ir_datasets, SQuAD's JSON, a folder of documents, a folder of `datasets`.
+BEIR's folder, TSVs as of MS MARCO and ir_datasets, SQuAD's JSON, a folder of documents.
 """
 
 import tempfile
