@@ -8,12 +8,11 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import benchmarks
 from benchmarks import __main__ as command
-from benchmarks import exact_search, has_answer, precision, rehearsal, runner
+from benchmarks import exact_search, has_answer, runner
 from benchmarks.exact_search import Hits
 from benchmarks.runner import Comparison, Different, Goal, Row, Side, Worker, check, equal, fastest, measure, within
 from tests.repository import ROOT
@@ -85,29 +84,6 @@ def test_a_benchmark_is_a_command(tmp_path):
 def comparison(goal, ours, theirs):
     """The times of the sides are what they say they are."""
     return Comparison("path", "peer", goal, "items", ours, theirs, equal("results"))
-
-
-def test_precisions_are_compared_by_what_a_model_chose_and_by_the_speed_beside_the_first(tmp_path):
-    exact, other = tmp_path / "exact.parquet", tmp_path / "other.parquet"
-    spans = [[{"start": 0, "end": 4, "nll": 1.0}, {"start": 5, "end": 9, "nll": 2.0}]] * 3
-    table = pd.DataFrame({"strategy": ["pseudo", "pseudo", "placebo"], "spans": spans, "chosen": [[1], [0], [0]]})
-    table.to_parquet(exact)
-    moved = [[{"start": 0, "end": 4, "nll": 1.1}, {"start": 5, "end": 9, "nll": 1.9}]] * 3
-    table.assign(spans=moved, chosen=[[1], [1], [1]]).to_parquet(other)
-    assert (precision.same(exact, exact), precision.same(exact, other)) == (100, 50)
-    turns = [{"float32": 10.0, "bfloat16": 15.0}, {"float32": 10.0, "bfloat16": 13.0}]
-    assert precision.against_first(turns, "bfloat16") == "1.40 (1.30 – 1.50)"
-    said = "encode: 3,000 of 5,880 passages, 900.0 passages/s, 3 s left\nencode: 5,880 passages, 1,234.5 passages/s\n"
-    assert precision.SPEED.findall(said) == ["1,234.5"]
-
-
-def test_the_rehearsed_preset_is_wiki18_but_for_its_host_and_number_of_passages():
-    preset = (ROOT / rehearsal.PRESET).read_text(encoding="utf-8")
-    found = rehearsal.pointed(preset, "http://127.0.0.1:1", 7).splitlines()
-    differing = [(old, new) for old, new in zip(preset.splitlines(), found, strict=True) if old != new]
-    assert all(new == old.replace(rehearsal.HOST, "http://127.0.0.1:1") for old, new in differing if "rows" not in old)
-    assert [new.strip() for old, new in differing if "rows" in old] == ["rows: 7", *["rows:"] * 3]
-    assert rehearsal.HOST not in "".join(found)
 
 
 def test_ratios_are_per_unit_and_as_the_goal_says(monkeypatch):

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import pytest
 
-from benchmarks.faults import inputs, outside, seeds
+from benchmarks.faults import inputs, seeds
 from eadpr.settings import command as commands
 
 FORMATS = {one.name: one for one in (*inputs.FORMATS, *inputs.SETTINGS)}
@@ -120,9 +120,3 @@ def test_a_process_that_dies_counts_and_the_rest_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "one", one)
     ended = sorted(inputs.all_of(0, range(4), tmp_path / "x"))
     assert [(one.number, one.outcome) for one in ended] == [(0, "right"), (1, "traceback"), (2, "right"), (3, "right")]
-
-
-def test_what_is_cited_against_what_comes_from_outside_is_there():
-    for node in (node for nodes in outside.TRIED.values() for node in nodes):
-        file, _, name = node.partition("::")
-        assert f"\ndef {name}(" in (outside.ROOT / file).read_text()

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchmarks import scale, scale_questions
+from benchmarks import scale
 from benchmarks.scale import Cost
 from tests import forked_python
 from tests.repository import ROOT, stage_paths, stages
@@ -48,7 +48,7 @@ def test_peak_memory_is_that_of_the_command_and_not_of_who_started_it(tmp_path):
 
 def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
     pipeline = stages()
-    for stage in (*scale.STAGES, scale.ANNOTATOR, scale.BASE, *scale_questions.STAGES[:-1]):
+    for stage in (*scale.STAGES, scale.ANNOTATOR, scale.BASE):
         assert set(stage_paths(pipeline[stage.name]["cmd"])) == {"config", *stage.options}
 
 
@@ -93,16 +93,3 @@ def test_the_command_writes_a_document_with_its_plot(tmp_path):
     assert all(float(mib) > 10 for mib in row[4:6])
     assert document.with_suffix(".svg").read_text().count("<svg") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scale.md", "scale.svg"]
-
-
-def test_memory_grows_from_one_number_of_questions_to_the_next():
-    costs = [Cost("positives", 100, 1.0, 300 * MIB), Cost("positives", 1_000, 3.0, 1_200 * MIB)]
-    [row] = scale_questions.table(costs).splitlines()[2:]
-    assert row == "| positives | 300 | 1,200 | 4.00 | 10,000 | 3,000 |"
-
-
-def test_the_joins_of_made_up_questions_are_measured_at_toy_size(tmp_path):
-    stages = [stage for stage in scale_questions.STAGES if stage.name in scale_questions.JOINS]
-    costs = scale_questions.measured(stages, 200, tmp_path)
-    assert [(cost.stage, cost.passages) for cost in costs] == [(name, 200) for name in scale_questions.JOINS]
-    assert not list(tmp_path.iterdir())
