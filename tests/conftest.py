@@ -38,11 +38,15 @@ def _connect_to_loopback(self, address):
 socket.socket.connect = _connect_to_loopback
 
 
-@pytest.fixture(params=["torch", "transformers", "tokenizers"])
+@pytest.fixture(params=["torch", "transformers", "tokenizers", "code"])
 def update_library(request, monkeypatch):
-    """Pretend that one of the libraries that decide a model's bytes has another version from now on."""
+    """Pretend that one of the libraries that decide a model's bytes has another version from now on, or that our own
+    code was edited."""
 
     def update() -> None:
+        if request.param == "code":
+            monkeypatch.setattr("eadpr.runtime.cache.code", lambda module: f"edited {module}")
+            return
         library = importlib.import_module(request.param)
         monkeypatch.setattr(library, "__version__", f"{library.__version__}+other")
 

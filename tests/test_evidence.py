@@ -274,6 +274,13 @@ def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monke
     assert files.sha256(stage["out"]) == before, "as of an undisturbed run"
 
 
+def test_edited_code_does_not_go_on_where_a_stage_was_killed(stage, monkeypatch):
+    shards = killed_in_its_second_shard(stage, monkeypatch)
+    monkeypatch.setattr(cache, "code", lambda module: f"edited {module}")
+    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
+    assert len(shards) == 2 + 2
+
+
 @pytest.mark.parametrize("damage", [cut_off, scramble])
 @pytest.mark.parametrize("piece", ["000000.parquet", "pairs.parquet"])
 def test_a_damaged_piece_of_kept_work_is_made_anew(stage, monkeypatch, capsys, piece, damage):

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.faults import disk, kills, tampering, toy
 from benchmarks.faults.__main__ import page
-from benchmarks.faults.counts import Count, Tally, refused
+from benchmarks.faults.counts import Count, Tally
 from benchmarks.faults.toy import Ended
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.nightly]
@@ -34,17 +34,6 @@ def test_a_stage_that_is_killed_or_stopped_at_a_call_ends_as_undisturbed(bench, 
     for number, way in enumerate(ways):
         bench.clear(stage, old=built)
         assert kills.disturbed(bench, stage, way, before, Random(number))[0] == "right"
-
-
-@pytest.mark.parametrize(("planted", "said"), [
-    (lambda bench, out: (out / "positives.parquet").unlink(), "is half-written"),
-    (lambda bench, out: toy.files.discard(out), "ended with 0 and without its outputs"),
-])  # fmt: skip
-def test_what_a_fault_leaves_half_done_is_noticed(bench, stages, built, planted, said):
-    before = kills.Undisturbed(bench.outs(["data/atlas/positives"]), bench.names(), [], 0.0)
-    planted(bench, bench.folder / "data/atlas/positives")
-    earlier = {"data/atlas/positives": None}
-    assert said in kills.judged(bench, "", Ended(0, ""), lambda: Ended(0, ""), before, earlier, "")[1]
 
 
 @pytest.mark.parametrize(("planted", "said"), [
@@ -77,16 +66,6 @@ def test_a_full_disk_is_said_and_room_brings_the_same_bytes(bench, stages, tmp_p
 def test_a_changed_table_is_refused_or_counted(bench, stages, change, stage, outcome):
     assert tampering.changed(bench.folder / TABLE, change, Random(1))
     assert tampering.by_hand(bench, stages[stage], TABLE)[0] == outcome
-
-
-@pytest.mark.parametrize(("said", "outcome"), [
-    ("error: data/a.parquet is not readable; run `dvc repro`", "clear"),
-    ("error: it is not readable", "unclear"),
-    (f"error: data/a.parquet: {'x' * 1000}", "unclear"),
-    ("Traceback (most recent call last):\nKeyError: 'data/a.parquet'", "traceback"),
-])  # fmt: skip
-def test_what_a_clear_message_is(said, outcome):
-    assert refused(said, ["data/a.parquet"]) == outcome
 
 
 def test_the_page_counts_and_names_what_remains():

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 from itertools import accumulate
 
 import pytest
@@ -83,40 +82,3 @@ def raising(error: Exception):
         raise error
 
     return read
-
-
-@pytest.mark.parametrize(("read", "outcome"), [
-    (lambda folder: {**inputs.FORMATS[0].read(folder), "questions": []}, "wrong"),
-    (raising(KeyError("id")), "traceback"),
-    (raising(ValueError("something is wrong")), "unclear"),
-    (raising(ValueError("p.jsonl, line 1: this\nand that")), "unclear"),
-    (raising(MemoryError()), "wrong"),
-    (inputs.FORMATS[0].read, "right"),
-    (raising(ValueError("p.jsonl, line 1: text is empty")), "clear"),
-])  # fmt: skip
-def test_what_a_reader_does_is_judged(tmp_path, read, outcome):
-    of = inputs.FORMATS[0]._replace(read=read)
-    for name, data in of.files.items():
-        (tmp_path / "given" / name).parent.mkdir(exist_ok=True)
-        (tmp_path / "given" / name).write_bytes(data)
-    assert inputs.judged(of, tmp_path / "given", "p.jsonl")[0] == outcome
-
-
-def test_a_number_makes_the_same_change_again_and_others_another(tmp_path):
-    notes = [
-        inputs.one(seed, number, tmp_path / "x").note
-        for seed, number in ((1, 5), (1, 5), (2, 5), (1, 5 + len(inputs.FORMATS)))
-    ]
-    assert notes[0] == notes[1]
-    assert len(set(notes)) == 3
-
-
-def test_a_process_that_dies_counts_and_the_rest_goes_on(tmp_path, monkeypatch):
-    def one(_seed, number, _folder):
-        if number == 1:
-            os._exit(9)
-        return inputs.Ended(number, "right", "")
-
-    monkeypatch.setattr(inputs, "one", one)
-    ended = sorted(inputs.all_of(0, range(4), tmp_path / "x"))
-    assert [(one.number, one.outcome) for one in ended] == [(0, "right"), (1, "traceback"), (2, "right"), (3, "right")]

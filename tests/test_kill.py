@@ -40,7 +40,7 @@ def locked(project: Project) -> dict:
 
 
 def test_a_run_from_nothing_killed_in_long_stages_ends_with_the_bytes_of_an_undisturbed_one(built, tmp_path):
-    """`evidence` is killed in tests/test_reruns.py, the annotator's training in tests/test_annotator.py."""
+    """`evidence` is killed in tests/test_evidence.py, the annotator's training in tests/test_annotator.py."""
     project = create(tmp_path / "project")
     for stage, moment, before in MOMENTS:
         project.dvc("repro", before)

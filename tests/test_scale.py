@@ -32,44 +32,10 @@ def test_growth_by_hand():
     assert row == f"| encode | 10,000 | 11,000 | 1.10 | 60 | 61 | {(13 + 10 * more) / 3600:,.1f} | 22.8 |"
 
 
-def test_peak_memory_is_that_of_the_command_and_not_of_who_started_it(tmp_path):
-    """This process holds more than the command does."""
-    held = bytearray(300 * MIB)
-    held[::4096] = b"1" * len(held[::4096])
-    for mib in (1, 200):
-        code = f"held = bytearray({mib} << 20); held[::4096] = b'1' * len(held[::4096])"
-        command = [sys.executable, "-S", scale.USAGE, tmp_path / "used", sys.executable, "-S", "-c", code]
-        subprocess.run(command, check=True)
-        used = scale.json.loads((tmp_path / "used").read_text())
-        assert mib * MIB < used["resident"] < (mib + 60) * MIB
-        assert used["seconds"] > 0
-    assert subprocess.run([*command[:-1], "raise SystemExit(3)"], check=False).returncode == 3
-
-
 def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
     pipeline = stages()
     for stage in (*scale.STAGES, scale.ANNOTATOR, scale.BASE):
         assert set(stage_paths(pipeline[stage.name]["cmd"])) == {"config", *stage.options}
-
-
-@pytest.mark.parametrize(("without", "lost"), [
-    ([], []),
-    (["retrieve"], ["retrieve"]),
-    (["evidence"], ["evidence", "distractors", "examples"]),
-    (["positives"], ["positives", "evidence", "distractors", "negatives", "examples"]),
-    (["encode", "evidence"], ["evidence", "distractors", "examples", "encode", "retrieve"]),
-])  # fmt: skip
-def test_what_needs_a_stage_that_is_left_out_is_left_out_too(without, lost):
-    kept = [stage.name for stage in scale.left(without)]
-    assert kept == [stage.name for stage in scale.STAGES if stage.name not in lost]
-
-
-def test_a_stage_to_leave_out_must_be_one(tmp_path):
-    command = [sys.executable, "-m", "benchmarks.scale", "--without", "prepear", "--out", str(tmp_path / "scale.md")]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "prepear: known are prepare, bm25" in " ".join(done.stderr.split())
-    assert not list(tmp_path.iterdir())
 
 
 def test_every_stage_runs_at_toy_size(tmp_path, monkeypatch):
