@@ -5,11 +5,11 @@ from pathlib import Path
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Example, Passage, Positive, Question, SetMember
 from eadpr.training.base import make_base
-from eadpr.training.config import EncoderSettings
+from eadpr.training.config import ResolvedSettings
 from eadpr.two_hops.config import Beam, TwoHop
 from tests.training_toy import BASE, CITIES, NAMES
 
-SETTINGS = EncoderSettings(pooling="mean", shared=False, question_tokens=32, passage_tokens=48)
+SETTINGS = ResolvedSettings(pooling="mean", shared=False, question_tokens=32, passage_tokens=48)
 TWO_HOP = TwoHop(shared=True, query_tokens=96, projection=False)
 BEAM = Beam(width=6, paths=4)
 FIRMS = ("Ardco", "Belltec", "Corvia", "Deltron", "Estrom", "Fenwick", "Gryps", "Hallex")

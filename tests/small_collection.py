@@ -46,7 +46,7 @@ def write_model(folder: Path, *, seed: int = 0, passage_tokens: int = 24) -> Pat
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
     from eadpr.training import encoder
-    from eadpr.training.config import EncoderSettings
+    from eadpr.training.config import ResolvedSettings
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
     backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate([*special, *WORDS])}, unk_token="[UNK]"))
@@ -56,7 +56,7 @@ def write_model(folder: Path, *, seed: int = 0, passage_tokens: int = 24) -> Pat
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     backend.post_processor = pair
-    settings = EncoderSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=passage_tokens)
+    settings = ResolvedSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=passage_tokens)
     torch.manual_seed(seed)
     sides = []
     for side in ("question", "passage"):

@@ -44,7 +44,7 @@ from eadpr.training.pretrained import load_whole
 from tests.reading_toy import READER
 from tests.repository import ROOT
 from tests.small_collection import python
-from tests.training_toy import BASE, MACHINE, SETTINGS
+from tests.training_toy import AUTO, BASE, MACHINE, SETTINGS
 
 pytestmark = pytest.mark.publishing
 
@@ -205,8 +205,8 @@ def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy,
     make_base(passages, tmp_path / "base", base=base, settings=CLS, expected=given)
     same_vectors(tmp_path / "base", models)
     assert settings_of(tmp_path / "base") == CLS
-    with pytest.raises(ValueError, match=r"trained with pooling cls, found mean; set encoder\.pooling: cls"):
-        make_base(passages, tmp_path / "other", base=base, settings=SETTINGS, expected=given)
+    make_base(passages, tmp_path / "auto", base=base, settings=AUTO, expected=given)
+    assert settings_of(tmp_path / "auto") == DPR  # what the folder says
     make_base(passages, tmp_path / "same", base=base, settings=CLS.model_copy(update={"shared": True}), expected=given)
     assert files.tree_sha256(tmp_path / "same") == files.tree_sha256(tmp_path / "base")
     with (tmp_path / "model/question_encoder/model.safetensors").open("ab") as file:

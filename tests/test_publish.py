@@ -21,7 +21,7 @@ from eadpr.search.config import Encode
 from eadpr.search.encode import encode
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, Passage
-from eadpr.training.config import EncoderSettings
+from eadpr.training.config import ResolvedSettings
 from eadpr.training.encoder import TextEncoder, load, save
 from tests import small_collection as small
 from tests.repository import ROOT
@@ -48,7 +48,7 @@ def write_json(path, value):
 def make(at, *, shared=True, pooling="mean", passages=None):
     """data/<collection> with what publishing an arm reads."""
     small.write_model(at / "random")
-    settings = EncoderSettings(pooling=pooling, shared=shared, question_tokens=16, passage_tokens=24)
+    settings = ResolvedSettings(pooling=pooling, shared=shared, question_tokens=16, passage_tokens=24)
     passage = load(at / "random", "passage", settings)
     question = TextEncoder(passage.model, passage.tokenizer, settings, "question")
     made = at / "data" / "toy"

@@ -9,7 +9,7 @@ from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Distractor, Example, Passage, Question
 from eadpr.training.base import make_base
 from eadpr.training.batches import Batch, Batcher
-from eadpr.training.config import Base, EncoderSettings, Loss, Train
+from eadpr.training.config import Base, EncoderSettings, Loss, ResolvedSettings, Train
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.inputs import PassageInputs, tokenise_questions
@@ -17,7 +17,11 @@ from eadpr.training.inputs import PassageInputs, tokenise_questions
 CITIES = ("Aron", "Belm", "Cast", "Dorn", "Elst", "Fahr", "Gant", "Holm")
 NAMES = [f"{first}{last}" for first in ("Al", "Be", "Co", "Du", "Ek") for last in ("man", "ster", "vik", "ring")]
 MACHINE = Machine(threads=1, deterministic=True, precision="float32")
-SETTINGS = EncoderSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=48)
+SETTINGS = ResolvedSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=48)
+AUTO = EncoderSettings(
+    pooling="auto", similarity="auto", prompts="auto", title="auto", shared=False, question_tokens="auto",
+    passage_tokens="auto",
+)  # fmt: skip
 BASE = Base(
     model="scratch", revision=None, layers=1, hidden=32, heads=2, intermediate=64, vocabulary=400, lowercase=True,
     tokenizer_passages=1000, seed=1,
@@ -103,7 +107,7 @@ def with_placebos(toy: Path, folder: Path) -> Path:
     return folder
 
 
-def write_all(folder: Path, settings: EncoderSettings = SETTINGS) -> Path:
+def write_all(folder: Path, settings: ResolvedSettings = SETTINGS) -> Path:
     """The collection and `base/`, the encoders to start from."""
     write_collection(folder)
     make_base(folder / "records" / "passages.parquet", folder / "base", base=BASE, settings=settings)

@@ -18,7 +18,7 @@ from eadpr.runtime.model_folders import SIDES
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
-from eadpr.training.config import EncoderSettings
+from eadpr.training.config import ResolvedSettings
 from eadpr.training.encoder import Encoders, TextEncoder, load, settings_of
 
 SAMPLE = 2_000  # passages that the separator is tried with
@@ -33,7 +33,7 @@ class Published(NamedTuple):
     than half of the encoder's input. `refused` has the reason for each part that cannot be written.
     """
 
-    settings: EncoderSettings
+    settings: ResolvedSettings
     dim: int
     folders: tuple[str, str]
     separator: str

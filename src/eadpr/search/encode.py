@@ -63,7 +63,9 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         raise ValueError(f"{passages} holds no passages")
     inputs = {
         "encoder": files.tree_sha256(text_encoder.folder_of(model, "passage")),
-        "encoder_settings": text_encoder.settings_of(model).model_dump(exclude={"shared"}),
+        "encoder_settings": text_encoder.settings_of(model).model_dump(
+            exclude={"shared", "scale"}, exclude_defaults=True
+        ),
         "passages": files.sha256(passages),
         "encode": settings.model_dump(),
         "machine": hardware.model_dump(),

@@ -16,11 +16,13 @@ from eadpr.runtime import files, model_folders
 from eadpr.runtime.model_folders import NO_FILES, ModelFiles
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
-from eadpr.training.config import Base, EncoderSettings
-from eadpr.training.encoder import TextEncoder, load_pair, pretrained, save, settings_of
+from eadpr.training.config import Base, EncoderSettings, ResolvedSettings
+from eadpr.training.encoder import TextEncoder, load_pair, position_limit, pretrained, save
 from eadpr.training.projection import MODULES
 
 POSITIONS = 512  # BERT's; more where inputs are longer
+SCRATCH = ResolvedSettings(pooling="mean", shared=True, question_tokens=32, passage_tokens=160)
+MOST_TOKENS = 256  # of a model that names no length
 SPECIAL = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
 
 
@@ -30,12 +32,13 @@ def make_base(
     """Write the folder `out` with the same encoder on both sides, or with both encoders of a folder that has two.
 
     Returns the number of parameters. Raises ValueError for a model without safetensors weights or with fewer positions
-    than `settings` asks for, for two encoders of another pooling, and for a folder that does not hold `expected`.
+    than `settings` asks for, and for a folder that does not hold `expected`.
     """
     # `shared` as the model is, whatever the arms set: they all start from the same bytes.
     settings = settings.model_copy(update={"shared": not model_folders.sides_differ(base.model)})
     if base.model == "scratch":
-        encoders = [TextEncoder(*_scratch(passages, base=base, settings=settings), settings, "passage")]
+        resolved = settings.resolve(SCRATCH)
+        encoders = [TextEncoder(*_scratch(passages, base=base, settings=resolved), resolved, "passage")]
     else:
         model_folders.check(base.model, expected)
         encoders = _load_pretrained(base, settings)
@@ -53,17 +56,14 @@ def _load_pretrained(base: Base, settings: EncoderSettings) -> list[TextEncoder]
             " and arms do not; set base.model to encoders without them"
         )
     if not model_folders.has_two_sides(base.model):
-        return [TextEncoder(*pretrained(base.model, revision=base.revision, setting="base.model"), settings, "passage")]
-    pooling = settings_of(Path(base.model)).pooling
-    if pooling != settings.pooling:
-        raise ValueError(
-            f"the encoders in {base.model} were trained with pooling {pooling}, found {settings.pooling}; set"
-            f" encoder.pooling: {pooling}"
-        )
+        model, tokenizer = pretrained(base.model, revision=base.revision, setting="base.model")
+        length = min(position_limit(model), MOST_TOKENS)
+        stated = SCRATCH.model_copy(update={"question_tokens": length, "passage_tokens": length})
+        return [TextEncoder(model, tokenizer, settings.resolve(stated), "passage")]
     return list(dict.fromkeys(load_pair(Path(base.model), settings)))
 
 
-def _scratch(passages: Path, *, base: Base, settings: EncoderSettings) -> tuple:
+def _scratch(passages: Path, *, base: Base, settings: ResolvedSettings) -> tuple:
     tokenizer = train_bpe(
         sampled_texts(passages, base.tokenizer_passages), vocabulary=base.vocabulary, lowercase=base.lowercase
     )

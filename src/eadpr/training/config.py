@@ -35,13 +35,62 @@ class Base(Section):
         return 4 * 4 * (self.vocabulary * self.hidden + self.layers * layer)
 
 
-class EncoderSettings(Section):
-    """Saved with the encoders as `encoder.json`, so that they pool and truncate as in training."""
+class Prompts(Section):
+    """Texts put before every question and every passage."""
 
-    pooling: Literal["cls", "mean"]
+    question: str
+    passage: str
+
+
+NO_PROMPTS = Prompts(question="", passage="")
+Tokens = Annotated[int, Field(ge=8)]
+
+
+class EncoderSettings(Section):
+    """How texts become vectors, as params.yaml asks for it; `auto` leaves a setting as the model has it."""
+
+    pooling: Literal["auto", "cls", "mean", "last"]
+    similarity: Literal["auto", "dot", "cosine"]
+    prompts: Literal["auto"] | Prompts
+    title: Literal["auto", "pair", "joined", "none"]
     shared: bool
-    question_tokens: int = Field(ge=8)
-    passage_tokens: int = Field(ge=8)
+    question_tokens: Literal["auto"] | Tokens
+    passage_tokens: Literal["auto"] | Tokens
+
+    def resolve(self, model: "ResolvedSettings") -> "ResolvedSettings":
+        """Return the settings of a model with those that are asked for here in their place."""
+        asked = {name: getattr(self, name) for name in EncoderSettings.model_fields}
+        return model.model_copy(update={name: value for name, value in asked.items() if value != "auto"})
+
+
+class ResolvedSettings(EncoderSettings):
+    """The settings of a model, without `auto`: its `encoder.json`, which leaves the defaults here out.
+
+    `scale` multiplies the scores in a loss; None is the usual one of the similarity, 1 of dot and 20 of cosine, as in
+    sentence-transformers. With `lowercase` texts are lower-cased before they are tokenised.
+    """
+
+    pooling: Literal["cls", "mean", "last"]
+    similarity: Literal["dot", "cosine"] = "dot"
+    prompts: Prompts = NO_PROMPTS
+    title: Literal["pair", "joined", "none"] = "pair"
+    question_tokens: Tokens
+    passage_tokens: Tokens
+    lowercase: bool = False
+    scale: Annotated[float, Field(gt=0)] | None = None
+
+    @property
+    def loss_scale(self) -> float:
+        """What multiplies the scores in a loss."""
+        return self.scale or self._usual_scale
+
+    def with_scale(self, scale: float) -> "ResolvedSettings":
+        """Return the same settings with another scale of the scores in a loss."""
+        return self.model_copy(update={"scale": None if scale == self._usual_scale else scale})
+
+    @property
+    def _usual_scale(self) -> float:
+        return 20.0 if self.similarity == "cosine" else 1.0
 
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.

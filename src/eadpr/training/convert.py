@@ -23,10 +23,10 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PretrainedConfig,
 
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import READ
-from eadpr.training.config import EncoderSettings
+from eadpr.training.config import ResolvedSettings
 from eadpr.training.encoder import INPUTS, Side, TextEncoder, save
 
-DPR = EncoderSettings(pooling="cls", shared=False, question_tokens=256, passage_tokens=256)  # all of them
+DPR = ResolvedSettings(pooling="cls", shared=False, question_tokens=256, passage_tokens=256)  # all of them
 PREFIXES: dict[Side, tuple[str, ...]] = {
     "question": ("question_model.", "question_encoder.bert_model."),
     "passage": ("ctx_model.", "ctx_encoder.bert_model."),

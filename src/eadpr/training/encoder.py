@@ -11,12 +11,13 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime.files import read_json, write_json
 from eadpr.runtime.model_folders import sides_differ
 from eadpr.runtime.section import checked
-from eadpr.training.config import EncoderSettings
+from eadpr.training.config import EncoderSettings, ResolvedSettings
 from eadpr.training.pretrained import load_whole
 from eadpr.training.projection import MODULES, Projection
 
@@ -33,7 +34,7 @@ class TextEncoder(torch.nn.Module):
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        settings: EncoderSettings,
+        settings: ResolvedSettings,
         side: Side,
         projection: Projection | None = None,
     ) -> None:
@@ -71,32 +72,46 @@ class TextEncoder(torch.nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, D) float32."""
         states = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        if self.settings.pooling == "cls":
-            pooled = states[:, 0].float()
-        else:
-            mask = attention_mask.unsqueeze(-1).float()
-            pooled = (states.float() * mask).sum(1) / mask.sum(1)
-        return pooled if self.projection is None else self.projection(pooled)
+        vectors = pool(states, attention_mask, self.settings.pooling)
+        if self.projection is not None:
+            vectors = self.projection(vectors)
+        return normalize(vectors, dim=-1) if self.settings.similarity == "cosine" else vectors
 
     def question_ids(self, questions: Sequence[str]) -> list[list[int]]:
-        """Return token ids with special tokens, cut to `question_tokens`; ’ is read as ', as in DPR."""
-        return self._ids([q.replace("’", "'").strip() for q in questions], None, self.settings.question_tokens)
+        """Return token ids with special tokens, cut to `question_tokens`."""
+        return self._ids(self.question_texts(questions), None, self.settings.question_tokens)
+
+    def question_texts(self, questions: Sequence[str]) -> list[str]:
+        """Return questions behind their prompt; where titles are pairs, as in DPR, ’ is read as ', as there."""
+        if self.settings.title == "pair":
+            questions = [question.replace("’", "'") for question in questions]
+        return [self.settings.prompts.question + question.strip() for question in questions]
 
     def passage_ids(self, titles: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids of title and text as a pair, or of the text without a title, cut to `passage_tokens`."""
-        titles, texts = [t.strip() for t in titles], [t.strip() for t in texts]
+        """Return token ids of titles and texts in the form that `title` says, cut to `passage_tokens`.
+
+        In a pair the prompt stands before the title. A passage without a title is its text alone.
+        """
+        form, prompt = self.settings.title, self.settings.prompts.passage
+        titles = ["" if form == "none" else title.strip() for title in titles]
+        texts = [text.strip() for text in texts]
+        if form == "joined":
+            texts = [f"{title} {text}".strip() for title, text in zip(titles, texts, strict=True)]
+            titles = [""] * len(texts)
         ids: list[list[int]] = [[] for _ in texts]
         for titled in (True, False):
             rows = [i for i, title in enumerate(titles) if bool(title) is titled]
-            pairs = [titles[i] for i in rows] if titled else [texts[i] for i in rows]
+            firsts = [prompt + (titles[i] if titled else texts[i]) for i in rows]
             seconds = [texts[i] for i in rows] if titled else None
-            for i, row in zip(rows, self._ids(pairs, seconds, self.settings.passage_tokens), strict=True):
+            for i, row in zip(rows, self._ids(firsts, seconds, self.settings.passage_tokens), strict=True):
                 ids[i] = row
         return ids
 
     def _ids(self, firsts: list[str], seconds: list[str] | None, length: int) -> list[list[int]]:
         if not firsts:
             return []
+        if self.settings.lowercase:
+            firsts, seconds = ([t.lower() for t in texts] if texts else None for texts in (firsts, seconds))
         return self.tokenizer(
             firsts,
             seconds,
@@ -106,6 +121,20 @@ class TextEncoder(torch.nn.Module):
             return_token_type_ids=False,
             verbose=False,
         )["input_ids"]
+
+
+def pool(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
+    """Return one vector a text, (B, D) float32, of states (B, T, D); the mask (B, T) is 1 for a token, 0 for padding.
+
+    For `last` the padding may stand on either side.
+    """
+    if pooling == "mean":
+        weights = mask.unsqueeze(-1).float()
+        return (states.float() * weights).sum(1) / weights.sum(1)
+    if pooling == "cls":
+        return states[:, 0].float()
+    places = mask.shape[1] - 1 - mask.flip(1).argmax(1)
+    return states[torch.arange(len(states), device=states.device), places].float()
 
 
 class Encoders(NamedTuple):
@@ -141,19 +170,22 @@ def pretrained(
     return model, tokenizer
 
 
-def settings_of(folder: Path) -> EncoderSettings:
+def settings_of(folder: Path) -> ResolvedSettings:
     """Read the settings that a model folder was saved with."""
     path = folder / SETTINGS
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; give a folder made by `base` or `train`")
-    return checked(EncoderSettings, read_json(path), path)
+    return checked(ResolvedSettings, read_json(path), path)
 
 
 def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> TextEncoder:
-    """Load the encoder of one side of a model folder, in evaluation mode, by default with its saved settings."""
+    """Load the encoder of one side of a model folder, in evaluation mode, with its saved settings where `settings` says
+    nothing else."""
+    saved = settings_of(folder)
     path = folder_of(folder, side)
     model, tokenizer = pretrained(str(path))
-    return TextEncoder(model, tokenizer, settings or settings_of(folder), side, Projection.load(path)).eval()
+    resolved = settings.resolve(saved) if settings else saved
+    return TextEncoder(model, tokenizer, resolved, side, Projection.load(path)).eval()
 
 
 def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
@@ -171,7 +203,7 @@ def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, Tex
 
 def save(folder: Path, question: TextEncoder, passage: TextEncoder) -> None:
     """Write both sides into the existing `folder`: Hugging Face layout, which sentence-transformers reads as well."""
-    write_json(folder / SETTINGS, passage.settings.model_dump())
+    write_json(folder / SETTINGS, passage.settings.model_dump(exclude_defaults=True))
     for side, encoder, length in (
         ("question", question, passage.settings.question_tokens),
         ("passage", passage, passage.settings.passage_tokens),

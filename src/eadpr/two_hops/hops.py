@@ -38,7 +38,7 @@ def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[s
     ids: list[np.ndarray] = []
     for start in range(0, len(questions), TOKENISED_AT_ONCE):
         part = slice(start, start + TOKENISED_AT_ONCE)
-        firsts = [question.replace("’", "'") for question in questions[part]]
+        firsts = encoder.question_texts(questions[part])
         rows = encoder.tokenizer(firsts, list(texts[part]), **options)["input_ids"]
         ids += [np.array(row, np.int32) for row in rows]
     return ids
