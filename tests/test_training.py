@@ -74,7 +74,7 @@ def test_the_loss_falls_and_positives_rise_above_their_distractors(toy, tmp_path
     assert len(ranks) == 2
     metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
     assert metrics["validation"]["average_rank"] == ranks[-1]
-    assert (metrics["steps"], metrics["questions"]) == (60, 15)
+    assert (metrics["steps"], metrics["questions"], metrics["validation_questions"]) == (60, 15, 4)
     assert (metrics["without_distractor"], metrics["truncated"], metrics["without_negatives"]) == (1, 0, 0)
     assert series(tmp_path, "train/masked") != [0.0] * 60
     assert set(series(tmp_path, "train/without_distractor")) == {0.0, 1.0}
@@ -447,6 +447,19 @@ def test_the_pool_of_validation_holds_all_positives_and_the_first_negatives_of_e
     negatives = [np.array(rows, np.int64) for rows in ([7, 1, 2], [], [3], [4, 5, 6])]
     examples = batcher_of(toy).examples._replace(positives=np.array([5, 7, 8, 5]), negatives=negatives)
     assert contrastive.make_pool(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
+
+
+def test_average_ranks_of_one_hash_are_of_the_same_questions_and_passages(toy):
+    batcher, two = batcher_of(toy), TRAIN.model_copy(update={"validation_questions": 2})
+    counts = contrastive.count_validation(batcher, two)
+    assert counts == contrastive.count_validation(batcher_of(toy), two)
+    chosen = contrastive.choose_validation(batcher, two)
+    pool, _ = contrastive.make_pool(batcher.examples, chosen, two.validation_hard_negatives)
+    assert (counts["validation_questions"], counts["validation_passages"]) == (2, len(pool))
+    changes = {"seed": 6, "validation_questions": 3}, {"validation_hard_negatives": 0}
+    hashes = [contrastive.count_validation(batcher, two.model_copy(update=x))["validation_pool"] for x in changes]
+    assert len({*hashes, counts["validation_pool"]}) == 3
+    assert contrastive.count_validation(batcher, two.model_copy(update={"validation_questions": 0})) == {}
 
 
 def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy, monkeypatch):

@@ -51,7 +51,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
         logs,
         key=lambda: fingerprint(inputs, settings, __file__),
         save=lambda folder: save(folder, *encoders),
-        counts=lambda: _counts(batcher, settings),
+        counts=lambda: _counts(batcher, validation_batcher, settings),
     )
 
 
@@ -125,14 +125,15 @@ def _batcher(
     )
 
 
-def _counts(batcher: Batcher, settings: ArmSettings) -> dict[str, object]:
-    """Count training examples for the log."""
+def _counts(batcher: Batcher, validation: Batcher, settings: ArmSettings) -> dict[str, object]:
+    """Count training and validation examples for the log."""
     examples = batcher.examples
     counts: dict[str, object] = {"questions": len(examples.questions)}
     counts["without_negatives"] = sum(not len(rows) for rows in examples.negatives)
     if settings.train.upsample:
         counts["questions_per_epoch"] = int(examples.times.sum())
-    return counts | count_missing(batcher, settings.loss)
+    counts |= count_missing(batcher, settings.loss)
+    return counts | contrastive.count_validation(validation, settings.train)
 
 
 def _check(training: ExampleSet, validation: ExampleSet, folder: Path, settings: ArmSettings) -> None:

@@ -5,6 +5,8 @@ With `accumulation` A an optimiser step averages the gradients of A batches; neg
 between the A.
 """
 
+import hashlib
+import json
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -35,8 +37,7 @@ class ContrastiveSettings(Protocol):
 
 def task(batcher: Batcher, validation: Batcher | None, settings: ContrastiveSettings, steps: int) -> Task:
     """Return the task of the training loop; it validates with some questions of `validation`, if there are any."""
-    train = settings.train
-    chosen = [] if validation is None else sample(len(validation), train.validation_questions, train.seed)
+    train, chosen = settings.train, choose_validation(validation, settings.train)
 
     def lesson(step: int) -> list[Batch]:
         first = step * train.accumulation
@@ -129,6 +130,25 @@ def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settin
     parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
     passages_ND = torch.cat([encode(encoders.passage, batcher.inputs.ids(rows), machine, tokens) for rows in parts])
     return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
+
+
+def choose_validation(validation: Batcher | None, train: Train) -> list[int]:
+    """Return the positions of the questions that are validated with."""
+    return [] if validation is None else sample(len(validation), train.validation_questions, train.seed)
+
+
+def count_validation(validation: Batcher, train: Train) -> dict[str, object]:
+    """Count the questions and passages of the average rank, and hash them: ranks of one hash can be compared."""
+    if not (chosen := choose_validation(validation, train)):
+        return {}
+    rows = validation.examples_of(chosen)
+    pool, gold = make_pool(validation.examples, rows, train.validation_hard_negatives)
+    ranked = [[validation.examples.question_ids[i] for i in rows], pool, gold]
+    return {
+        "validation_questions": len(gold),
+        "validation_passages": len(pool),
+        "validation_pool": hashlib.sha256(json.dumps(ranked).encode()).hexdigest()[:16],
+    }
 
 
 def sample(count: int, most: int, seed: int) -> list[int]:
