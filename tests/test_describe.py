@@ -130,16 +130,22 @@ def test_it_prints_or_writes_a_page_with_its_commit(made, monkeypatch):
 def test_a_command_that_succeeds_is_recorded_and_one_that_fails_is_not(tmp_path):
     program = tmp_path / "toy.py"
     program.write_text(
-        "from eadpr.settings.command import command\n\n"
-        "@command\ndef main(bad: int):\n    if bad:\n        raise ValueError\n",
+        "from eadpr.settings.command import stage\n\n"
+        "@stage(out='C/out')\ndef main(*, out):\n    if out.name == 'bad':\n        raise ValueError\n"
+        "    return 'done'\n",
         encoding="utf-8",
     )
     env = os.environ | {"EADPR_CACHE": str(tmp_path / "cache"), "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-    codes = [subprocess.run([sys.executable, str(program), n], env=env, check=False).returncode for n in ("1", "0")]
+    (tmp_path / "toy.json").write_text("{}")
+    words = ["--config", "toy.json", "--out"]
+    codes = [
+        subprocess.run([sys.executable, "toy.py", *words, out], cwd=tmp_path, env=env, check=False).returncode
+        for out in ("bad", "good")
+    ]
     assert codes == [1, 0]
     (path,) = (tmp_path / "cache" / "runs").glob("*.json")
     found = json.loads(path.read_text(encoding="utf-8"))
-    assert found["command"] == ["toy", "0"]
+    assert found["command"] == ["toy", *words, "good"]
     assert found["seconds"] >= 0
     assert found["memory_gib"] > 0
     assert found["libraries"]["numpy"] == np.__version__

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from itertools import accumulate
 
 import pytest
 
@@ -13,15 +12,6 @@ FORMATS = {one.name: one for one in (*inputs.FORMATS, *inputs.SETTINGS)}
 DIGITS = "9" * 5000
 ZIP = FORMATS["EntityQuestions, zip"].files["e.zip"]
 SQUAD_OPEN = "data/collections/squad-open.yaml"
-
-
-def arrow(rows: list[dict]) -> bytes:
-    """A stream whose first text claims to be longer than the column."""
-    data = bytearray(seeds.arrow(rows))
-    ends = accumulate((len(row["text"].encode()) for row in rows), initial=0)
-    at = data.index(b"".join(end.to_bytes(4, "little") for end in ends))
-    data[at + 4 : at + 8] = (2**30).to_bytes(4, "little")
-    return bytes(data)
 
 
 @pytest.mark.parametrize(("name", "file", "change", "said"), [
@@ -43,9 +33,6 @@ def arrow(rows: list[dict]) -> bytes:
     ("MS MARCO", "collection.tsv", (b"Alpha is here.", " "), "collection.tsv, line 1: text is empty"),
     ("SQuAD", "dev.json", b'{"data": "\xe9' + b"x" * 5000, "dev.json: expected a JSON object with a list `data` ('"),
     ("SQuAD", "dev.json", (b'"answers"', json.dumps("x" * 5000)), "answers' is missing (it has id, question, xxx"),
-    ("saved datasets", "saved/data.arrow", arrow(seeds.PASSAGES), "saved: no dataset that can be read (In column 2"),
-    ("saved datasets", "saved/state.json", b'{"_data_files": 1}', "saved: no dataset that can be read ('int' object"),
-    ("saved datasets", "saved/state.json", (b"data.arrow", "../q.jsonl"), "state.json names '../q.jsonl', which is"),
     ("rows to probe, rows.csv", "rows.csv", b"", "rows.csv holds no rows of question and text"),
     ("params.yaml", "params.yaml", (b"collection: atlas", "collection: a\ncollection: b"), "YAML: line 3, found dupl"),
     ("params.yaml", "params.yaml", (b"collection: atlas", "collection: {[[1]]: a}"), "YAML: unhashable type: 'list'"),

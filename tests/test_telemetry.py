@@ -67,8 +67,7 @@ def test_a_stage_writes_the_same_bytes_without_telemetry(tmp_path, monkeypatch):
     def run(out: Path) -> str:
         words = [word for name, value in (options | {"out": out}).items() for word in (f"--{name}", str(value))]
         monkeypatch.setattr(sys, "argv", ["evidence.py", *words])
-        with pytest.raises(SystemExit, match=r"^0$"):
-            commands.run(stages.evidence.main.command())
+        commands.run(stages.evidence.main)
         return files.sha256(out)
 
     advances = []

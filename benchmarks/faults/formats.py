@@ -275,18 +275,6 @@ FORMATS = (
         plain.words,
         same_words,
     ),
-    Format(
-        "saved datasets",
-        {
-            "saved/dataset_info.json": b"{}",
-            "saved/state.json": b'{"_data_files": [{"filename": "data.arrow"}]}',
-            "saved/data.arrow": seeds.arrow(seeds.PASSAGES),
-            "q.jsonl": seeds.lines(seeds.ASKED),
-            "t.jsonl": seeds.lines(seeds.ASKED),
-        },
-        _added(passages="saved", questions="q.jsonl", test_questions="t.jsonl"),
-        plain.saved,
-    ),
     *(
         Format(f"rows to probe, {name}", {name: data}, _probed(name), plain.probed(name))
         for name, data in (("rows.jsonl", seeds.lines(seeds.PROBED)), ("rows.csv", seeds.table(seeds.PROBED, ",")))

@@ -224,14 +224,6 @@ def of_parquet(rng: random.Random, name: str, data: bytes) -> Change:
     return f"{said}, {how}", out.getvalue()
 
 
-def of_arrow(rng: random.Random, name: str, data: bytes) -> Change:
-    said, column = _column(rng, pa.ipc.open_stream(data).read_all().to_pylist())
-    made, out = pa.table(column), io.BytesIO()
-    with pa.ipc.new_stream(out, made.schema) as writer:
-        writer.write_table(made)
-    return said, out.getvalue()
-
-
 def _column(rng: random.Random, rows: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     name = rng.choice(list(columns))
@@ -286,7 +278,6 @@ BY_NAME: tuple[tuple[str, Callable[..., Change]], ...] = (
     (r"\.zip$", of_zip),
     (r"\.jsonl?$", of_json),
     (r"\.parquet$", of_parquet),
-    (r"\.arrow$", of_arrow),
     (r"\.yaml$", of_yaml),
     (r"\.(tsv|csv|qrels)$", of_table),
     (r"\.(txt|md|html)$", of_lines),

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from benchmarks.faults import seeds
@@ -295,8 +293,3 @@ def words(folder: Path) -> Reading:
         "words": re.findall(r"\w+", re.sub(r"(?m)^#.*", "", "\n".join(texts[:2]))),
         **both(folder),
     }  # but for the page, which a parser mends
-
-
-def saved(folder: Path) -> Reading:
-    rows = pa.ipc.open_stream((folder / "saved/data.arrow").read_bytes()).read_all().to_pylist()
-    return {"passages": own_passages(rows), **both(folder)}

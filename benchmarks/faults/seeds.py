@@ -88,13 +88,6 @@ def parquet(rows: Rows) -> bytes:
     return out.getvalue()
 
 
-def arrow(rows: Rows) -> bytes:
-    found, out = pa.Table.from_pylist(rows), io.BytesIO()
-    with pa.ipc.new_stream(out, found.schema) as writer:
-        writer.write_table(found)
-    return out.getvalue()
-
-
 QA = table(
     [{"question": "who?", "answers": ["Alpha"]}, {"question": "what?", "answers": ["Beta", "2"]}], "\t", header=False
 )

@@ -13,17 +13,17 @@ are options. Each path can be given instead: --out PATH. If a section is `machin
 
 from __future__ import annotations
 
+import argparse
 import functools
 import gc
 import importlib
 import importlib.util
-import inspect
 import os
 import pkgutil
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,7 +41,6 @@ LONGEST = 600  # characters of a line of an error
 # imported by the function that takes it.
 SECTIONS = "eadpr.settings.names:GIVEN"
 SETTLE = "eadpr.runtime.machine:settle"
-ONLY_BY_NAME = inspect.Parameter.KEYWORD_ONLY
 
 
 class Stage(NamedTuple):
@@ -54,12 +53,13 @@ class Stage(NamedTuple):
 
     def sections(self) -> list[str]:
         """Return the names of the sections that `main` takes."""
-        return [name for name, parameter in self._parameters() if parameter.kind is not ONLY_BY_NAME]
+        code = self.main.__code__
+        return list(code.co_varnames[: code.co_argcount])
 
     def paths(self) -> dict[str, str]:
         """Return the patterns of the config file and of all paths by name."""
-        names = [name for name, parameter in self._parameters() if parameter.kind is ONLY_BY_NAME]
-        patterns = FIXED | self.patterns
+        code, patterns = self.main.__code__, FIXED | self.patterns
+        names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
         return {"config": f"C/configs/{self.config}"} | {name: patterns[name] for name in names}
 
     def arguments(self) -> list[str]:
@@ -67,10 +67,10 @@ class Stage(NamedTuple):
         return list(dict.fromkeys(fields(self.config) + fields(self.paths().get("out", ""))))
 
     def options(self) -> dict[str, str]:
-        """Return the options of the command line by name, each with its help."""
+        """Return the options of the command line by name, each with its default, which is empty for a name."""
         paths = self.paths()
         names = [name for pattern in paths.values() for name in fields(pattern) if name not in self.arguments()]
-        return dict.fromkeys(["collection", *names]) | paths
+        return dict.fromkeys(["collection", *names], "") | paths
 
     def locate(self, arguments: Mapping[str, str | None], options: Mapping[str, str | None]) -> dict[str, Path | None]:
         """Return all paths. An option is a path if it is absolute or no name belongs there, else a name."""
@@ -81,54 +81,47 @@ class Stage(NamedTuple):
                 located[name] = Path(value)
             elif value is not None:
                 names[name] = value
-        optional = {name for name, parameter in self._parameters() if parameter.default is None}
         for name in patterns.keys() - located.keys():
             missing = [field for field in fields(patterns[name]) if field not in names]
-            if missing and name not in optional:
+            if missing and name not in (self.main.__kwdefaults__ or {}):
                 needed = " ".join(field.upper() if field in arguments else f"--{field}" for field in missing)
                 raise ValueError(f"--{name} is {patterns[name]}: give {needed}, or an absolute path")
             collection = names.get("collection") or active_collection()
             located[name] = None if missing else locate(patterns[name], names | {"collection": collection})
         return {name: located[name] for name in patterns}
 
-    def read(self, config: Path) -> tuple:
-        """Read the sections of a config file in the order of `main`; None where the collection needs none."""
+    def run(self, paths: dict[str, Path | None]) -> str:
+        """Read the settings, settle the process and do the work with these paths."""
         from eadpr.runtime.section import read
 
-        kinds = pkgutil.resolve_name(SECTIONS)
-        return read(config, **{name: pkgutil.resolve_name(kinds[name]) for name in self.sections()})
-
-    def run(self, paths: dict[str, Path | None]) -> str:
-        """Settle the process and do the work with these paths."""
-        sections = self.read(paths["config"])
-        if self.settled and "machine" in self.sections():
-            pkgutil.resolve_name(SETTLE)(sections[self.sections().index("machine")])
+        kinds, names = pkgutil.resolve_name(SECTIONS), self.sections()
+        sections = read(paths["config"], **{name: pkgutil.resolve_name(kinds[name]) for name in names})
+        if self.settled and "machine" in names:
+            pkgutil.resolve_name(SETTLE)(sections[names.index("machine")])
         return self.main(*sections, **{name: path for name, path in paths.items() if name != "config"})
 
-    def command(self) -> Callable[..., str]:
-        """Return a function with the signature of the command line, for Typer."""
-        import typer
-
-        def command(**values: str | None) -> str:
-            arguments = {name: values[f"{name}_name"] for name in self.arguments()}
-            paths = self.locate(arguments, {name: values[name] for name in self.options()})
-            done = self.run(paths)
-            command.words = [str(word) for name, path in paths.items() if path for word in (f"--{name}", path)]
-            return done
-
-        parameters = {f"{name}_name": typer.Argument(None, metavar=name.upper()) for name in self.arguments()}
+    def parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(description=self.main.__globals__["__doc__"], allow_abbrev=False)
+        for name in self.arguments():
+            parser.add_argument(f"{name}_name", nargs="?", metavar=name.upper())
         for name, pattern in self.options().items():
-            parameters[name] = typer.Option(None, help=pattern and f"By default {pattern}.")
-        parameters["collection"] = typer.Option(None, help="C is data/<collection>; by default that of params.yaml.")
-        command.__signature__ = inspect.Signature(
-            inspect.Parameter(name, ONLY_BY_NAME, default=option, annotation=str) for name, option in parameters.items()
-        )
-        command.__annotations__ = dict.fromkeys(parameters, str)
-        command.__doc__ = self.main.__globals__["__doc__"]
-        return command
+            kind = "PATH" if pattern else "NAME"
+            parser.add_argument(f"--{name}", metavar=kind, help=pattern and f"by default {pattern}")
+        return parser
 
-    def _parameters(self) -> list[tuple[str, inspect.Parameter]]:
-        return list(inspect.signature(self.main).parameters.items())
+    def run_command(self, words: Sequence[str]) -> None:
+        """Run the stage with the words of a command line; print what it did, and keep a record of what it took."""
+        started, values = time.monotonic(), vars(self.parser().parse_args(words))
+        names = {name: values[f"{name}_name"] for name in self.arguments()}
+        paths = self.locate(names, {name: values[name] for name in self.options()})
+        text = self.run(paths)
+        if os.environ.get("RANK", "0") != "0":
+            return  # the first of the processes that torchrun started says and records what was done
+        print(text.removesuffix("\n"))
+        from eadpr.runtime import runs
+
+        options = [str(word) for name, path in paths.items() if path for word in (f"--{name}", path)]
+        runs.record([Path(sys.argv[0]).stem, *options], time.monotonic() - started)
 
 
 def stage(config: str | None = None, *, settled: bool = True, **patterns: str) -> Callable[[Callable[..., str]], Stage]:
@@ -142,7 +135,7 @@ def stage(config: str | None = None, *, settled: bool = True, **patterns: str) -
         name = Path(main.__code__.co_filename).stem
         declared_stage = Stage(main, config or f"{name}.json", patterns, settled)
         if main.__module__ == "__main__":
-            run(declared_stage.command())
+            run(declared_stage)
         return declared_stage
 
     return declare
@@ -167,16 +160,19 @@ def declared() -> dict[str, list[str]]:
     return {main.config: main.sections() for main in mains if isinstance(main, Stage)}
 
 
-def run(main: Callable[..., str | None]) -> None:
+def run(main: Stage | Callable[..., str | None]) -> None:
     """Run a command; an error a user can mend ends as a line and exit code 1, any other with its traceback."""
-    import typer
-
     gc.set_threshold(COLLECTED_AFTER)
     try:
-        app(main)()
+        if isinstance(main, Stage):
+            main.run_command(sys.argv[1:])
+        else:
+            app(main)()
     except USER_ERRORS as error:
         if "EADPR_TRACEBACK" in os.environ:
             raise
+        import typer
+
         typer.secho(f"error: {format_error(error)}", fg="red", err=True)
         sys.exit(1)
 
@@ -191,27 +187,12 @@ def app(main: Callable[..., str | None]) -> typer.Typer:
     """The Typer application of a command, which prints what it returns."""
     import typer
 
-    # Rich, which Typer prints help with unless told, takes longer to import than all else that a stage's help needs.
-    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    application.command()(_recorded(main))
-    return application
-
-
-def _recorded(main: Callable[..., str | None]) -> Callable[..., None]:
     @functools.wraps(main)
-    def recording(*args: object, **options: object) -> None:
-        import typer
+    def print_result(*args: object, **options: object) -> None:
+        if (text := main(*args, **options)) is not None:
+            typer.echo(text.removesuffix("\n"))
 
-        started = time.monotonic()
-        result = main(*args, **options)
-        if os.environ.get("RANK", "0") != "0":
-            return  # the first of the processes that torchrun started says and records what was done
-        if result is not None:
-            typer.echo(result, nl=not result.endswith("\n"))
-        from eadpr.runtime import runs
-
-        name = os.path.splitext(os.path.basename(sys.argv[0]))[0]
-        words = getattr(main, "words", sys.argv[1:])  # a stage's with the paths that it found
-        runs.record([name, *words], time.monotonic() - started)
-
-    return recording
+    # Rich, which Typer prints help with unless told, takes longer to import than all else that a command's help needs.
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    application.command()(print_result)
+    return application

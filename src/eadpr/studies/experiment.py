@@ -16,7 +16,7 @@ from eadpr.evaluation.config import Evaluate
 from eadpr.runtime import files
 from eadpr.settings.resolve import configs, load
 from eadpr.studies import page, provenance
-from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides, overridden_by_collection
+from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides
 from eadpr.studies.study import STUDIES, Study, expand, read_studies, with_seeds
 
 PARAMS = Path("params.yaml")
@@ -53,10 +53,7 @@ def resolve(request: Request) -> tuple[Study, list[str]]:
         study = with_seeds(study, request.seeds)
     expanded = expand(study, values, request.overrides)
     evaluated = Evaluate(**configs(expanded)["evaluate.json"]["evaluate"]).metrics
-    check_effect(request.overrides, expand(study, values), expanded)
-    if settings := overridden_by_collection(study.settings, expanded):
-        wins = f"{expanded['collection']} has its own {', '.join(settings)}, which win over the study's"
-        typer.echo(f"study: {wins}", err=True)
+    check_effect(request.overrides, expanded)
     for metric in study.grid.metrics if study.grid else ():
         if metric not in evaluated:
             metric_names = ", ".join(evaluated)

@@ -1,6 +1,5 @@
 """Overrides in the grammar of `dvc exp run -S` (Hydra's): making, applying and checking them."""
 
-import copy
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,9 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eadpr.settings.model import Settings
-from eadpr.settings.resolve import configs
-from eadpr.settings.yaml import leaves, own_settings
+from eadpr.settings.yaml import own_settings
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 
@@ -52,49 +49,16 @@ def override_key(override: str) -> str:
     return override.lstrip("+~").partition("=")[0]
 
 
-def check_effect(overrides: Sequence[str], original: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    """Raise ValueError where an override changes a shared setting that no stage reads, since the active collection or
-    every arm overrides it. `after` are the values that the overrides made of `before`."""
-    collection, local = after["collection"], own_settings(after)
+def check_effect(overrides: Sequence[str], values: Mapping[str, Any]) -> None:
+    """Raise ValueError where an override changes a shared setting that no stage reads, since the active collection
+    overrides it."""
+    collection, local = values["collection"], own_settings(values)
     for override in overrides:
-        plain, key = override.lstrip("+~"), override_key(override)
-        if wins := [name for name in local if f"{name}.".startswith(f"{key}.")]:
+        if wins := [name for name in local if f"{name}.".startswith(f"{override_key(override)}.")]:
             raise ValueError(
                 f"-S {override}: nothing reads it, as the collection {collection} has its own {', '.join(wins)}; write"
-                f" -S ++collections.{collection}.settings.{plain}"
+                f" -S ++collections.{collection}.settings.{override.lstrip('+~')}"
             )
-        arms = {edges.get("repeats", arm) for arm, edges in after["active"].items()}
-        of_arms = [dict(leaves(after["arms"].get(arm, {}))) for arm in arms]
-        if all(key in settings for settings in of_arms) and _has_no_effect(key.split("."), original, after):
-            raise ValueError(
-                f"-S {override}: nothing reads it, as every active arm has its own {key}; write -S arms.ARM.{plain} for"
-                " each that it is for"
-            )
-
-
-def _has_no_effect(path: Sequence[str], original: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Return whether a shared setting differs, and every stage would get the same with its earlier value."""
-    if path[0] not in Settings.model_fields:
-        return False
-    undone = copy.deepcopy(dict(after))
-    section, earlier = undone, original
-    for key in path[:-1]:
-        section, earlier = section[key], earlier.get(key, {})
-    if section.get(path[-1]) == earlier.get(path[-1]):
-        return False
-    section.pop(path[-1], None)
-    if path[-1] in earlier:
-        section[path[-1]] = earlier[path[-1]]
-    try:
-        return configs(undone) == configs(dict(after))
-    except ValueError:  # a stage that reads it refuses it
-        return False
-
-
-def overridden_by_collection(settings: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    """Return the dotted names of a study's settings that the active collection has other values for."""
-    local = own_settings(values)
-    return [name for name, value in leaves(settings) if local.get(name, value) != value]
 
 
 def _literal(value: Any) -> str:
