@@ -254,7 +254,8 @@ def test_the_first_seed_of_the_default_is_the_default_pipeline():
     """So that a study takes the default's trainings from DVC's cache."""
     found = configs(expand(STUDIES["evidence"], GOOD))
     default = configs(GOOD)
-    of_trainings = default.keys() - {"report.json", "explore.json"}  # these show all arms
+    others = {"report.json", "explore.json"}  # these show all arms, and the study lacks one
+    of_trainings = {name for name in default.keys() - others if not name.startswith("untrained/")}
     assert {name: found[name] for name in of_trainings} == {name: default[name] for name in of_trainings}
 
 
