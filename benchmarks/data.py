@@ -22,7 +22,7 @@ WORDS = 100  # words of a passage in DPR's corpus
 
 def section(name: str, **changes: Any) -> dict[str, Any]:
     """A shared section of params.yaml, with some keys changed."""
-    return load(PARAMS)[name] | changes
+    return fill_in(load(PARAMS))[name] | changes
 
 
 def threads() -> int:

@@ -27,14 +27,14 @@ BASE = Base(
     tokenizer_passages=1000, seed=1,
 )  # fmt: skip
 PLAIN = {"form": "paper", "dpr": 1.0, "anchor": "question", "stop_gradient": "none", "mask_false_negatives": True}
-PLAIN |= {"balance": "none", "placebo": 0.0}
+PLAIN |= {"balance": "none", "placebo": 0.0, "scale": "auto"}
 EADPR = Loss.model_validate(PLAIN | {"lambda": 1.0, "tau1": 1.0, "tau2": 1.0})
 BALANCED = EADPR.model_copy(update={"balance": "placebo", "placebo": 0.5})
 DPR = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0})
 TRAIN = Train(
     seed=3, epochs=1, steps=6, step_factor=1.0, batch_size=4, processes=1, accumulation=1, gradient_cache=None,
     hard_negatives=1, learning_rate=2e-3, warmup_steps=None, adam_beta1=0.9, adam_beta2=0.999, adam_eps=1e-8,
-    weight_decay=0.0, max_grad_norm=2.0, freeze="none", shuffle_questions=False, shuffle_passages=False,
+    layers=None, weight_decay=0.0, max_grad_norm=2.0, freeze="none", shuffle_questions=False, shuffle_passages=False,
     upsample={}, dropout=0.1, attention_dropout=0.1, keep="last", validate_every=3, validation_questions=4,
     validation_hard_negatives=2,
 )  # fmt: skip

@@ -26,6 +26,7 @@ SECTIONS = {
     "negatives": "eadpr.supervision.negatives:Negatives",
     "examples": "eadpr.supervision.examples:Examples",
     "loss": "eadpr.training.config:Loss",
+    "recipes": "eadpr.training.config:Recipes",
     "train": "eadpr.training.config:Train",
     "encode": "eadpr.search.config:Encode",
     "query_side": "eadpr.search.config:QuerySide",
@@ -41,7 +42,9 @@ SECTIONS = {
     "report": "eadpr.report.config:Report",
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
-GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given", "path_reader")} | {
+GIVEN = {
+    name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given", "path_reader", "recipes")
+} | {
     "endpoint": "eadpr.writers.config:EndpointTask",
     "examples": "eadpr.supervision.examples:ArmExamples",
     "explore": "eadpr.explorer.config:Explore",

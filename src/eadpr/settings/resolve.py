@@ -21,7 +21,8 @@ from eadpr.runtime.section import Section
 from eadpr.settings import yaml
 from eadpr.settings.checks import check_settings, compared_placebo
 from eadpr.settings.command import declared
-from eadpr.settings.model import Collection, Edges, Layout, NamedEntry, ReaderOf, Settings, check_graph, check_metrics
+from eadpr.settings.model import Collection, Layout, NamedEntry, ReaderOf, Settings, check_graph, check_metrics
+from eadpr.settings.recipes import fill_in, with_base
 from eadpr.settings.yaml import MOST, PARAMS, TAKEN, SettingError, locate, merged, of_collection, too_large
 from eadpr.settings.yaml import load as load
 from eadpr.training.config import Loss
@@ -37,7 +38,7 @@ def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = 
     errors = [(path, prefix + key, f"must be at most {MOST:,}") for key in too_large(values)]
     if not errors:
         try:
-            return kind.model_validate(values)
+            return kind.model_validate(fill_in(values))
         except ValidationError as error:
             errors = [_describe(problem, prefix, path) for problem in error.errors()]
     (file, key, reason), *more = errors
@@ -78,10 +79,11 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         settings = checked(Settings, local, prefix)
         with _naming_overrides(name):
             check_metrics(settings.evaluate, settings.report, name)
-        arms = {}
-        for arm, overrides in layout.arms.items():
-            of_arm = _override(local, overrides, f"arms.{arm}.", arm_sections)
-            arms[arm] = checked(Settings, of_arm, f"arms.{arm}.")
+        arms = {
+            arm: _override(local, overrides, f"arms.{arm}.", arm_sections) for arm, overrides in layout.arms.items()
+        }
+        for arm, of_arm in arms.items():
+            checked(Settings, of_arm, f"arms.{arm}.")
         if name == layout.collection:
             models = _resolve_named(layout, local, settings, arms)
             files = dict(_files(layout, collection, settings, models))
@@ -106,11 +108,12 @@ def _naming_overrides(collection: str) -> Iterator[None]:
 
 
 def _resolve_named(
-    layout: Layout, local: dict[str, Any], settings: Settings, arms: dict[str, Settings]
+    layout: Layout, local: dict[str, Any], settings: Settings, arms: dict[str, dict[str, Any]]
 ) -> dict[str, dict[str, Settings]]:
     """Return the checked settings of the active arms and all other named models and rankings, by kind and name.
 
-    They are the active collection's, and need not fit the settings of other collections.
+    They are the active collection's, and need not fit the settings of other collections. `local` and `arms` are not
+    checked yet; the section `base` of an arm and of two hops becomes the base that they start from.
     """
     models: dict[str, dict[str, Settings]] = {}
     for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
@@ -122,12 +125,16 @@ def _resolve_named(
             models[kind][name] = settings.model_copy(update={entry.section: resolved})
     with _naming_overrides(layout.collection):
         check_graph(layout, settings.report)
-    models["arms"] = {arm: _trained(arms, arm, edges) for arm, edges in layout.active.items()}
-    models["multihop"] = {}
+    models["arms"], models["multihop"] = {}, {}
+    active: dict[str, dict[str, Any]] = {}
+    for arm, edges in layout.active.items():
+        seed = {} if edges.repeats is None else {"train": {"seed": edges.seed}}
+        active[arm] = merged(arms[edges.repeats or arm], seed)
+        values = with_base(active[arm], layout, models, arm)
+        models["arms"][arm] = checked(Settings, values, f"arms.{edges.repeats or arm}.")
     for name, entry in layout.multihop.items():
-        of_arm, prefix = models["arms"][entry.of].model_dump(by_alias=True), f"multihop.{name}."
-        values = _override(of_arm, entry.model_extra, prefix, _sections_of("multihop"))
-        models["multihop"][name] = checked(Settings, values, prefix)
+        values = _override(active[entry.of], entry.model_extra, f"multihop.{name}.", _sections_of("multihop"))
+        models["multihop"][name] = checked(Settings, with_base(values, layout, models, name), f"multihop.{name}.")
     with _naming_overrides(layout.collection):
         check_settings(layout, settings, models)
     return models
@@ -137,14 +144,6 @@ def _section_of(entry: NamedEntry, local: dict[str, Any]) -> str:
     """Return the section that an entry overrides: of readers of paths `path_reader`."""
     of_paths = isinstance(entry, ReaderOf) and (local["reader"] | entry.model_extra).get("kind") == "paths"
     return "path_reader" if of_paths else entry.section
-
-
-def _trained(arms: dict[str, Settings], arm: str, edges: Edges) -> Settings:
-    """Return the settings of an active arm; a repeated arm's have another seed."""
-    if edges.repeats is None:
-        return arms[arm]
-    repeated = arms[edges.repeats]
-    return repeated.model_copy(update={"train": repeated.train.model_copy(update={"seed": edges.seed})})
 
 
 def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: Names[str]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Settings of base, train and the encoders; no heavy imports."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -95,6 +95,7 @@ class ResolvedSettings(EncoderSettings):
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.
 Balance = Literal["none", "placebo", "both"]
+Keep = Literal["last", "best"]
 OTHERS = "others"  # in `Train.upsample`: the questions of all sets without an entry
 
 
@@ -104,6 +105,7 @@ class Loss(Section):
     model_config = ConfigDict(serialize_by_alias=True)
 
     form: Literal["paper", "reference"]
+    scale: Annotated[float, Field(gt=0)] | Literal["auto"]
     lambda_: float = Field(ge=0, alias="lambda")
     dpr: float = Field(ge=0)
     tau1: float = Field(ge=0)
@@ -157,7 +159,28 @@ class Loss(Section):
         return self.mask_false_negatives and self.form != "reference"
 
 
+By = TypeVar("By")
+
+
+class ByBase(Section, Generic[By]):
+    """A value for trainings that start from random weights, and one for those of a pretrained encoder."""
+
+    scratch: By
+    pretrained: By
+
+
+class Recipes(Section):
+    """The values that `auto` stands for in `train`, by the encoders that a training starts from."""
+
+    learning_rate: ByBase[Annotated[float, Field(gt=0)]]
+    weight_decay: ByBase[Annotated[float, Field(ge=0)]]
+    keep: ByBase[Keep]
+    validate_every: ByBase[Annotated[int, Field(ge=0)]]
+
+
 class Train(Optimiser):
+    """`Recipes` says which values are `auto` in params.yaml; here they are known."""
+
     epochs: int = Field(ge=1)
     steps: int | None = Field(ge=0)
     step_factor: float = Field(gt=0)
@@ -167,12 +190,13 @@ class Train(Optimiser):
     gradient_cache: int | None = Field(ge=1)
     hard_negatives: int = Field(ge=0)
     freeze: Literal["none", "question", "passage"]
+    layers: int | None = Field(ge=1)
     shuffle_questions: bool
     shuffle_passages: bool
     upsample: dict[str, Annotated[int, Field(ge=0)]]
     dropout: float = Field(ge=0, lt=1)
     attention_dropout: float = Field(ge=0, lt=1)
-    keep: Literal["last", "best"]
+    keep: Keep
     validate_every: int = Field(ge=0)
     validation_questions: int = Field(ge=0)
     validation_hard_negatives: int = Field(ge=0)
