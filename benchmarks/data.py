@@ -10,6 +10,7 @@ from typing import Any
 from eadpr.atlas.generate import Atlas, generate
 from eadpr.corpus.prepare import write_generated
 from eadpr.runtime.machine import Machine
+from eadpr.settings.recipes import fill_in
 from eadpr.settings.resolve import load
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Question

@@ -276,7 +276,7 @@ def started(size: Size, folder: Path) -> tuple:
         | {"dropout": 0.1, "attention_dropout": 0.1}
     )
     settings = ArmSettings(Loss(**data.section("loss")), train, settings_of(base), settled())
-    encoders = prepare_encoders(Encoders(*load_pair(base, settings.encoder)), train)
+    encoders = prepare_encoders(Encoders(*load_pair(base, settings.encoder)), settings)
     store = PassageStore(path)
     positives = store.rows([pair.passage.id for pair in pairs])
     negatives = [np.roll(positives, len(pairs) // 2 + i) for i in range(max(1, train.hard_negatives))]

@@ -173,8 +173,8 @@ def test_one_module_imports(library):
 def test_every_section_of_params_is_used_and_known():
     assert set(load(ROOT / "params.yaml")) == set(Settings.model_fields) | set(Layout.model_fields)
     used = {name for names in declared().values() for name in names}
-    of_kind = {"path_reader", "seq2seq", "given"}  # parts of `reader` and of `writer`, of one kind
-    assert set(Settings.model_fields) - of_kind <= used == set(params_names.GIVEN)
+    part = {"path_reader", "seq2seq", "given", "recipes"}  # of `reader`, `writer` and `train`
+    assert set(Settings.model_fields) - part <= used == set(params_names.GIVEN)
 
 
 def test_every_key_of_params_has_a_comment():

@@ -183,7 +183,7 @@ def test_checkpoints_are_rare_enough_to_cost_little(tmp_path, monkeypatch):
 def test_the_weights_of_the_best_validation_or_of_the_last_step_are_kept(
     toy, tmp_path, monkeypatch, keep, kept_rank, step
 ):
-    ranks = iter([5.0, 2.0, 3.0])
+    ranks = iter([*([6.0] if keep == "best" else []), 5.0, 2.0, 3.0])
     found = {}
 
     def measured(encoders, *_):
@@ -195,8 +195,16 @@ def test_the_weights_of_the_best_validation_or_of_the_last_step_are_kept(
     train(toy, tmp_path, steps=6, validate_every=2, keep=keep)
     kept = list(load(tmp_path / "model", "passage").parameters())
     same = {rank: all(torch.equal(a, b) for a, b in zip(kept, of, strict=True)) for rank, of in found.items()}
-    assert same == {rank: rank == kept_rank for rank in (5.0, 2.0, 3.0)}
+    assert same == {rank: rank == kept_rank for rank in found}
     assert json.loads((tmp_path / "log/metrics.json").read_text()).get("kept_step") == step
+
+
+def test_no_training_is_kept_that_is_worse_than_none(toy, tmp_path, monkeypatch):
+    ranks = iter([1.0, 2.0, 3.0])
+    monkeypatch.setattr(contrastive, "validate", lambda *_: contrastive.Validation(1.0, next(ranks)))
+    train(toy, tmp_path, steps=2, validate_every=1, keep="best")
+    assert files.tree_sha256(tmp_path / "model") == files.tree_sha256(toy / "base")
+    assert json.loads((tmp_path / "log/metrics.json").read_text())["kept_step"] == 0
 
 
 def test_a_shared_encoder_stays_shared(toy, tmp_path):

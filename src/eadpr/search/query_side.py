@@ -167,7 +167,8 @@ def make_task(
         if useful.any():
             useful_BD = questions_BD[torch.from_numpy(useful).to(questions_BD.device)]
             answering_BK = torch.from_numpy(ranking.answering[useful]).to(questions_BD.device)
-            loss = marginal_loss(ranker.scores(useful_BD, ranking.rows[useful]), answering_BK)
+            scores_BK = ranker.scores(useful_BD, ranking.rows[useful]) * state.encoders.question.settings.loss_scale
+            loss = marginal_loss(scores_BK, answering_BK)
             loss.backward()
             values["loss"] = loss.item()
         return values

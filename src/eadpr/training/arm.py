@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
+import torch
+from transformers import PreTrainedModel
+
 from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
@@ -40,7 +43,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
     store = PassageStore(inputs.records / "passages.parquet")
     training, validation = (read_role(inputs, role, store, settings) for role in ("train", "validation"))
     _check(training, validation, inputs.examples, settings)
-    encoders = prepare_encoders(Encoders(*load_pair(inputs.init, settings.encoder)), train)
+    encoders = prepare_encoders(Encoders(*load_pair(inputs.init, settings.encoder)), settings)
     batcher = _batcher(training, store, encoders, settings, shuffle=True)
     validation_batcher = _batcher(validation, store, encoders, settings, shuffle=False)
     steps = train.total_steps(len(training.times), int(training.times.sum()))
@@ -70,14 +73,36 @@ def read_role(
     )
 
 
-def prepare_encoders(encoders: Encoders, train: Train) -> Encoders:
-    """Put the encoders on the device, set their dropout and freeze one if asked, in place; return them."""
+def prepare_encoders(encoders: Encoders, settings: contrastive.ContrastiveSettings) -> Encoders:
+    """Put the encoders on the device, set their dropout and the scale of their scores, and freeze what does not learn,
+    in place; return them. What is frozen drops nothing out."""
+    loss, train = settings.loss, settings.train
     for module in dict.fromkeys(encoders):
-        loop.set_dropout(module, hidden=train.dropout, attention=train.attention_dropout)
+        loop.set_dropout(module, hidden=0.0, attention=0.0)
+        for part in [module] if train.layers is None else freeze_lower(module.model, train.layers):
+            loop.set_dropout(part, hidden=train.dropout, attention=train.attention_dropout)
+        if loss.scale != "auto":
+            module.settings = module.settings.with_scale(loss.scale)
         module.to(machines.device())
     if train.freeze != "none":
         getattr(encoders, train.freeze).requires_grad_(requires_grad=False)
     return encoders
+
+
+def freeze_lower(model: PreTrainedModel, count: int) -> list[torch.nn.Module]:
+    """Freeze all of a model but its last `count` layers, and return these; no gradient is computed below them.
+
+    Raises ValueError for a model that has fewer, or that keeps its layers in another way than most.
+    """
+    total = model.config.num_hidden_layers
+    lists = [part for part in model.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == total]
+    if len(lists) != 1:
+        raise ValueError(f"train.layers: the {total} layers of a {model.config.model_type} are not one list; set null")
+    if count > total:
+        raise ValueError(f"train.layers is {count}, but the encoder has {total} layers; lower it, or set null for all")
+    model.requires_grad_(requires_grad=False)
+    lists[0][-count:].requires_grad_(requires_grad=True)
+    return list(lists[0][-count:])
 
 
 def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:

@@ -58,6 +58,7 @@ def task(batcher: Batcher, validation: Batcher | None, settings: ContrastiveSett
         partial(backward, settings=settings),
         validate=validate_state,
         validate_every=train.validate_every,
+        validate_first=train.keep == "best",
     )
 
 

@@ -64,18 +64,20 @@ def _use_dropout(pieces: Sequence[Piece]) -> bool:
 
 
 class BatchVectors(NamedTuple):
-    """A batch's questions (B, D), its distinct passages (N, D), and the passage of each column (P,)."""
+    """A batch's questions (B, D), its distinct passages (N, D), the passage of each column (P,), and the scale of
+    their scores."""
 
     questions_QD: Tensor
     passages_ND: Tensor
     columns_P: Tensor
+    scale: float = 1.0
 
     def scores(self, stopped: Stopped = "none") -> Tensor:
-        """Return scores_QP (B, P) float32: dot products of the questions with every column; no gradient reaches the
-        vectors of the `stopped` side."""
+        """Return scores_QP (B, P) float32: scaled dot products of the questions with every column; no gradient reaches
+        the vectors of the `stopped` side."""
         questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
         passages_ND = self.passages_ND.detach() if stopped == "passage" else self.passages_ND
-        return (questions_QD @ passages_ND.T).index_select(1, self.columns_P)
+        return (questions_QD @ passages_ND.T * self.scale).index_select(1, self.columns_P)
 
 
 def encode_batch(
@@ -83,7 +85,12 @@ def encode_batch(
 ) -> BatchVectors:
     questions_QD = encode(encoders.question, batch.questions, settings, tokens)
     passages_ND = encode(encoders.passage, batch.passages, settings, tokens)
-    return BatchVectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
+    return join_sides(encoders, batch, questions_QD, passages_ND)
+
+
+def join_sides(encoders: Encoders, batch: Batch, questions_QD: Tensor, passages_ND: Tensor) -> BatchVectors:
+    columns_P = batch.columns_P.to(questions_QD.device)
+    return BatchVectors(questions_QD, passages_ND, columns_P, encoders.passage.settings.loss_scale)
 
 
 class EncodedBatch:
@@ -123,7 +130,7 @@ class EncodedBatch:
         passages_ND.requires_grad_(_learns(encoders.passage))
         questions_QD.requires_grad_(_learns(encoders.question))
         self._sides = ((passages_ND, passage_pieces, graphs[:first]), (questions_QD, question_pieces, graphs[first:]))
-        self.vectors = BatchVectors(questions_QD, passages_ND, batch.columns_P.to(questions_QD.device))
+        self.vectors = join_sides(encoders, batch, questions_QD, passages_ND)
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, a scalar made of `vectors`, to the encoders' parameters."""

@@ -88,7 +88,7 @@ def _load_encoders(init: Path, settings: MultihopSettings) -> Encoders:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(train.seed)
                 encoder.projection = Projection(encoder.dim)
-    return arm.prepare_encoders(encoders, train)
+    return arm.prepare_encoders(encoders, settings)
 
 
 def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, settings: MultihopSettings) -> HopBatcher:
