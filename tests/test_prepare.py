@@ -109,6 +109,37 @@ def test_empty_answers_can_be_left_out_and_are_counted(tmp_path):
     assert report["answers_dropped"] == 2
 
 
+def test_where_answers_begin_in_the_positives_is_gold_evidence(tmp_path):
+    """An offset for each positive, at which one of the answers begins, the longest counts; a question may have none."""
+    where = [
+        {"question": "who?", "answers": ["Be", "Beta", "Alpha"], "positives": ["a", "b"], "answer_start": [0, 0]},
+        {"question": "who?", "answers": ["is here"], "positives": ["b", "a"], "answer_start": [5, 6]},
+        {"question": "who?", "answers": ["here"], "positives": "a", "answer_start": 9},
+        {"question": "what?", "answers": ["Alpha"], "positives": ["a"], "answer_start": ""},
+        {"question": "why?", "answers": ["Alpha"], "positives": ["a"]},
+    ]
+    records, report = own(tmp_path, *where)
+    found = [(c.passage_id, c.gold and [tuple(span) for span in c.gold]) for c in rows(records, "contexts")]
+    assert found == [
+        ("a", [(0, 5)]), ("b", [(0, 4)]), ("b", [(5, 12)]), ("a", [(6, 13)]), ("a", [(9, 13)]), ("a", None), ("a", None)
+    ]  # fmt: skip
+    assert report["sets"]["own/train"]["with_gold"] == 3
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"answer_start": [1]}, r"q\.jsonl, line 1: answer_start 1 of passage a points at 'lpha ', not at 'Alpha'"),
+    ({"answer_start": [9**20]}, "answer_start 1073741824 of passage a points at ''"),
+    ({"answer_start": [0, 3]}, r"line 1: answer_start is \[0, 3\], expected a list of 1 character offsets"),
+    ({"answer_start": [-1]}, r"answer_start is \[-1\]"),
+    ({"answer_start": "0.5"}, r"answer_start is '0\.5'"),
+    ({"answers": ["x", "Al", "pha"], "answer_start": [1]}, "points at 'lph', not at 'x' or 'Al' or 'pha'"),
+    ({"answers": []}, r"line 1: answers is \[\], expected those that begin at answer_start"),
+])  # fmt: skip
+def test_a_wrong_place_of_an_answer_is_named(tmp_path, change, said):
+    with pytest.raises(ValueError, match=said):
+        own(tmp_path, {"question": "who?", "answers": ["Alpha"], "positives": ["a"], "answer_start": [0]} | change)
+
+
 def test_a_positive_that_was_split_says_what_to_name(tmp_path):
     passages = "id\ttext\ndoc\t" + "word " * 90 + "\n"
     with pytest.raises(ValueError, match=r"document 'doc' was split into passages doc#1, …; name the one meant"):

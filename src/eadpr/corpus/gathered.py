@@ -64,15 +64,18 @@ CREATE VIEW numbered AS SELECT asked.* REPLACE (ids.id AS id), "set" || '/' || s
     FROM asked JOIN ids USING (n)
 """
 # The annotations of a passage with an answer of the question (which may stand twice in the file), else all of them.
+# `size` is the length of the longest answer that begins there, null where none does.
 _FOUND = """
 CREATE TABLE found AS
-SELECT c.c, g.*, a.place AS asked, substring(coalesce(c.text, p.text), g.start + 1, length(g.answer)) AS there
+SELECT c.c, g.*, a.place AS asked,
+    substring(coalesce(c.text, p.text), g.start + 1, list_max(list_transform(g.answers, lambda x: length(x)))) AS there,
+    list_max([length(x) FOR x IN g.answers IF x != '' AND starts_with(there, x)]) AS size
 FROM pointed g
 JOIN asked a ON a.question = g.question AND a.file = g.of
 JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
 JOIN passages p ON p.id = c.passage_id
-QUALIFY list_contains(a.answers, g.answer) OR NOT
-    bool_or(list_contains(a.answers, g.answer)) OVER (PARTITION BY c.c, g.number)
+QUALIFY list_has_any(a.answers, g.answers) OR NOT
+    bool_or(list_has_any(a.answers, g.answers)) OVER (PARTITION BY c.c, g.number)
 """
 # Where a passage differs by quotes at its ends only, `shift` is by how much the context's text begins before its own;
 # null where they differ otherwise.
@@ -87,7 +90,7 @@ FROM (
              THEN length(c.text) - length(ltrim(c.text, '"')) END AS shift
     FROM named c
     JOIN passages p ON p.id = c.passage_id
-    LEFT JOIN (SELECT c, list({'start': start, 'end': start + length(answer)}) AS spans FROM found GROUP BY c) f
+    LEFT JOIN (SELECT c, list({'start': start, 'end': start + size}) AS spans FROM found GROUP BY c) f
         USING (c)
 )
 """
@@ -236,12 +239,12 @@ def write_records(
 
 
 def _check_annotations(connection: engine.Connection) -> None:
-    if row := engine.first(connection, "FROM found WHERE there != answer ORDER BY number, c, row LIMIT 1"):
+    if row := engine.first(connection, "FROM found WHERE size IS NULL ORDER BY number, c, row LIMIT 1"):
         raise RowError(
             row["place"],
             f"answer_start {row['start']} of passage {row['passage_id']}",
-            f"points at {excerpt(row['there'])}, not at {excerpt(row['answer'])}; offsets count characters of the text"
-            f" in {row['asked']}",
+            f"points at {excerpt(row['there'])}, not at {' or '.join(map(excerpt, row['answers']))}; offsets count"
+            f" characters of the text in {row['asked']}",
         )
     nowhere = "FROM pointed ANTI JOIN found USING (number, question, passage_id) ORDER BY number, row LIMIT 1"
     if row := engine.first(connection, nowhere):

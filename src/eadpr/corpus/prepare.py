@@ -78,7 +78,7 @@ def prepare(
     with new_folder(out) as folder, engine.connect() as connection:
         _write_passages(lambda: _read_passages(source.format, settings, files, by_path), files, folder, connection)
         with gathering(connection, settings, own=source.format == "own") as gathered:
-            _gather(files, gathered, _readers(source.format, files, by_path, facts, paq))
+            _gather(files, gathered, _readers(source.format, files, by_path, facts, paq), by_path)
         numbered = [path for file, path in own_files if file.kind == "passages" and "id" not in by_path[path].read]
         report = write_records(connection, folder, settings, files, numbered=numbered)
         report["answers_dropped"] = gathered.answers_dropped
@@ -202,7 +202,7 @@ def _readers(
     }
 
 
-def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader]) -> None:
+def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader], columns: Mapping[Path, Columns]) -> None:
     for file, path in files:
         if file.kind not in ASKS:
             continue
@@ -220,5 +220,7 @@ def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader]) -> 
         for kind, note_path in annotations:
             if kind == "gold":
                 gathered.add_annotations(gold.read_gold_offsets(note_path), file)
+        if path in columns and "answer_start" in columns[path].read:
+            gathered.add_annotations(own.read_answer_starts(path, columns[path]), file)
         for page in pages if unnamed else ():
             gathered.locate_pages(page, unnamed, file)

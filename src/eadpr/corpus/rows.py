@@ -102,12 +102,12 @@ class GivenQuestion(NamedTuple):
 
 
 class GivenGold(NamedTuple):
-    """Where an answer begins in the text of a positive."""
+    """Where one of `answers` begins in the text of a positive."""
 
     place: str
     question: str
     passage_id: str
-    answer: str
+    answers: list[str]
     start: int
 
 

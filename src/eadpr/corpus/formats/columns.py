@@ -16,8 +16,10 @@ NAMES = {
         "id": ("id", "_id", "qid", "query_id", "query-id", "question_id"),
         "answers": ("answers", "answer"),
         "positives": ("positives", "positive", "positive_ids"),
-        "grades": ("grades",),
-        **{name: (name,) for name in ("answer_kind", "set", "split", "type", "subject", "relation")},
+        **{
+            name: (name,)
+            for name in ("grades", "answer_start", "answer_kind", "set", "split", "type", "subject", "relation")
+        },
     },
 }
 # Rows of question and passage, which no collection has.

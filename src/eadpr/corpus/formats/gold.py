@@ -18,7 +18,7 @@ def read_gold_offsets(path: Path) -> Iterator[GivenGold]:
     """Read JSONL of question, passage_id, answer and answer_start, the answer's offset in that positive's text."""
     for row in read_objects(path):
         start = min(row.whole("answer_start", "a character offset from 0"), BEYOND)
-        yield GivenGold(row.where, row.text("question"), row.id("passage_id"), row.text("answer"), start)
+        yield GivenGold(row.where, row.text("question"), row.id("passage_id"), [row.text("answer")], start)
 
 
 class GoldPage(NamedTuple):
@@ -65,12 +65,12 @@ class GoldPages:
         by_title: dict[str, list[str]] = {}
         for question in questions:
             by_title.setdefault(self._pages[question].title.casefold(), []).append(question)
-        best: dict[str, tuple[int, str, str, int]] = {}
+        best: dict[str, tuple[int, str, list[str], int]] = {}
         for passage_id, title, passage in passages:
             for question in by_title.get(title.casefold(), ()):
                 for score, place in _score_places(self._pages[question], passage):
                     if score > best.get(question, (0,))[0]:
-                        best[question] = score, passage_id, passage[place.start : place.end], place.start
+                        best[question] = score, passage_id, [passage[place.start : place.end]], place.start
         for question in questions:
             if question in best:
                 yield GivenGold(f"{self._path}: the gold page of {excerpt(question)}", question, *best[question][1:])

@@ -2,16 +2,18 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eadpr.corpus.formats import file_rows
 from eadpr.corpus.formats.columns import Columns
+from eadpr.corpus.formats.gold import BEYOND
 from eadpr.corpus.formats.qa_files import parse_list
 from eadpr.corpus.rows import (
     LARGEST,
     GivenContext,
+    GivenGold,
     GivenPassage,
     GivenQuestion,
     Row,
@@ -124,7 +126,7 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
                 raise unexpected(where, name, optional[name], expected)
         positives = [check_id(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
         grades: dict[str, float | None] = {}
-        for key, grade in zip(positives, _read_grades(fields.get("grades"), len(positives), where), strict=True):
+        for key, grade in zip(positives, _read_grades(row, len(positives)), strict=True):
             if (first := grades.setdefault(key, grade)) != grade:
                 reason = f"has {excerpt(key)} with the grades {first:g} and {grade:g}; keep one"
                 raise RowError(where, "positives", reason)
@@ -133,23 +135,47 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
         yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts=contexts, **optional)
 
 
-def _read_grades(value: Any, count: int, where: str) -> list[float | None]:
-    if value in (None, "") or not count:
+def read_answer_starts(path: Path, columns: Columns) -> Iterator[GivenGold]:
+    """Read where one of the answers begins in each of the positives, from questions with `answer_start`, character
+    offsets in the order of the positives."""
+    for where, number, fields in read_with_lists(path, columns):
+        if fields.get("answer_start") in (None, ""):
+            continue
+        row = Row(where, number, fields | {name: _as_list(fields.get(name)) for name in LISTS})
+        positives, answers = row.value("positives"), row.texts("answers")
+        if not answers:
+            raise unexpected(where, "answers", answers, "those that begin at answer_start")
+        starts = _read_numbers(row, "answer_start", len(positives), _is_offset, "character offsets")
+        for key, start in zip(positives, starts, strict=True):
+            yield GivenGold(where, row.text("question"), str(key), answers, min(start, BEYOND))
+
+
+def _read_grades(row: Row, count: int) -> list[float | None]:
+    if row.fields.get("grades") in (None, "") or not count:
         return [None] * count
-    grades = value
+    return [float(grade) for grade in _read_numbers(row, "grades", count, _is_grade, "numbers above 0")]
+
+
+def _read_numbers(row: Row, name: str, count: int, is_valid: Callable[[Any], bool], expected: str) -> list[Any]:
+    """Return a list of numbers, one for each of `count` positives, which in a cell is JSON."""
+    numbers = value = row.value(name)
     if isinstance(value, str):  # a cell
         try:
-            grades = json.loads(value)
+            numbers = json.loads(value)
         except (ValueError, RecursionError):
-            grades = value
-    grades = _as_list(grades)
-    if len(grades) != count or not all(_is_grade(grade) for grade in grades):
-        raise unexpected(where, "grades", value, f"a list of {count} numbers above 0, as positives")
-    return [float(grade) for grade in grades]
+            numbers = value
+    numbers = _as_list(numbers)
+    if len(numbers) != count or not all(map(is_valid, numbers)):
+        raise unexpected(row.where, name, value, f"a list of {count} {expected}, as positives")
+    return numbers
 
 
 def _is_grade(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST
+
+
+def _is_offset(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _as_list(value: Any) -> list[Any]:
