@@ -150,38 +150,3 @@ def test_importing_costs_nothing_until_a_name_is_asked_for():
     stub = Path(f"{eadpr.__file__}i").read_text(encoding="utf-8")
     assert all(f" as {name}\n" in stub for name in eadpr.__all__)
     assert stub.count(" as ") == len(eadpr.__all__)
-
-
-def test_a_killed_annotation_goes_on_where_it_was(tmp_path, annotator, monkeypatch):
-    monkeypatch.setattr(texts, "BLOCK", 3)  # of eight rows
-    whole = list(eadpr.annotate(rows(), annotator=annotator))
-    scorers, asked = texts.make_scorers, []
-
-    def counted(*given):
-        found, glance = scorers(*given)
-        return lambda model, requests: asked.append(len(requests)) or found(model, requests), glance
-
-    def dies(*given):
-        found, glance = counted(*given)
-        return lambda *what: found(*what) if not asked else 1 / 0, glance
-
-    monkeypatch.setattr(texts, "make_scorers", dies)
-    made, handed = eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept"), []
-    with pytest.raises(ZeroDivisionError):
-        handed.extend(made)
-    assert handed == whole[:3]
-    monkeypatch.setattr(texts, "make_scorers", counted)
-    assert list(eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept")) == whole
-    assert len(asked) == 3, "the first block is not asked again, and nothing the third time"
-    assert list(eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept")) == whole
-    assert len(asked) == 3
-    made = list(eadpr.distractors(rows(), annotator=annotator, resume=tmp_path / "kept"))
-    assert len(asked) == 3
-    assert made == list(eadpr.distractors(rows(), annotator=annotator))
-    asked.clear()
-    (*_, damaged) = (tmp_path / "kept").glob("*.parquet")
-    damaged.write_bytes(b"half")
-    assert list(eadpr.annotate(rows(), annotator=annotator, resume=tmp_path / "kept")) == whole
-    assert len(asked) == 1
-    assert list(eadpr.annotate(rows(), annotator=annotator, window=4, resume=tmp_path / "kept")) == whole
-    assert len(asked) == 4, "other settings are other work"

@@ -1,7 +1,5 @@
 """What an arm was trained on as a folder of `datasets`: nothing is lost, and trainers take the rows as they are."""
 
-import json
-
 import pyarrow.parquet as pq
 import pytest
 from datasets import get_dataset_config_names, load_dataset
@@ -76,23 +74,6 @@ def test_the_rows_are_what_the_loss_takes(made, tmp_path):
     assert loss(features).isfinite()
     given = loss.text_masks(features)
     assert given["placebos_Q"].tolist() == [False, True, True, True]
-
-
-def test_tevatron_finds_passages_by_their_ids(made, tmp_path):
-    publish(made, tmp_path / "published", "{title}[SEP]{text}")
-    folder = tmp_path / "published" / "tevatron"
-    corpus, train = (
-        [json.loads(line) for line in (folder / name).open(encoding="utf-8")]
-        for name in ("corpus.jsonl", "train.jsonl")
-    )
-    texts = {row["docid"]: row["text"] for row in corpus}
-    assert len(texts) == len(corpus) == 40
-    assert train[1] == {
-        "query_id": "q1", "query_text": "where was Alster born?", "positive_document_ids": ["p1"],
-        "negative_document_ids": ["n1"],
-    }  # fmt: skip
-    assert texts["n1"] == "Alster[SEP]Alster wrote letters. Alster liked quiet rooms."
-    assert {"docid", "text"} == set(corpus[0])
 
 
 def test_its_card_warns_and_what_is_missing_is_named(made, tmp_path):

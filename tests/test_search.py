@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from unittest import mock
 
 import faiss
 import numpy as np
@@ -60,15 +61,17 @@ def test_equals_a_full_sort(order, readers, tmp_path, monkeypatch):
         key = values @ questions[0]
         values = values[np.argsort(key if order == "rising" else -key)]
     vectors = stored(tmp_path, values)
-    for blocks in ({}, {"block_passages": 300, "block_questions": 5}, {"block_passages": 64, "block_questions": 1}):
+    for passages, at_once in ((4_096, 1_024), (300, 5), (64, 1)):
+        monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", passages)
+        monkeypatch.setitem(exact.BLOCK_QUESTIONS, "cpu", at_once)
         for cards in (1, 2, 3):
             scanned, devices = [], ["cpu:0"] * cards  # named as a card is
-            hits = exact.search(vectors, questions, 20, devices=devices, advance=scanned.append, **blocks)
+            hits = exact.search(vectors, questions, 20, devices=devices, advance=scanned.append)
             equal(hits, naive(values, questions, 20))
             assert sum(scanned) == 5_000
 
 
-def test_ties_at_the_cut_go_to_the_first_rows(tmp_path):
+def test_ties_at_the_cut_go_to_the_first_rows(tmp_path, monkeypatch):
     """7 better passages scattered over 3,000 copies of one: the copies of rows 0, 1, 2, ... fill the places left."""
     values = np.repeat(np.random.default_rng(1).standard_normal((1, 48)), 3_000, axis=0)
     better = [2_999, 17, 1_000, 5, 1_499, 2_000, 999]
@@ -76,8 +79,9 @@ def test_ties_at_the_cut_go_to_the_first_rows(tmp_path):
     question = values[:1].astype(np.float32)
     vectors = stored(tmp_path, values)
     for size in (4_096, 1_000, 333, 31, 8):
+        monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", size)
         for cards in (1, 2, 3):
-            hits = exact.search(vectors, question, 30, block_passages=size, devices=["cpu"] * cards)
+            hits = exact.search(vectors, question, 30, devices=["cpu"] * cards)
             assert hits.rows[0].tolist() == better[::-1] + [r for r in range(40) if r not in better][:23]
 
 
@@ -90,8 +94,9 @@ def test_any_corpus_any_blocks(data, tmp_path_factory):
     questions = draw.integers(-2, 3, (data.draw(st.integers(1, 6)), dim)).astype(np.float32)
     vectors = stored(tmp_path_factory.mktemp("v"), values, shard_passages=data.draw(st.integers(1, rows)))
     depth = data.draw(st.integers(1, 12))
-    blocks = {"block_passages": data.draw(st.integers(1, 70)), "block_questions": data.draw(st.integers(1, 7))}
-    hits = exact.search(vectors, questions, depth, devices=["cpu"] * data.draw(st.integers(1, 4)), **blocks)
+    passages, at_once = {"cpu": data.draw(st.integers(1, 70))}, {"cpu": data.draw(st.integers(1, 7))}
+    with mock.patch.multiple(exact, BLOCK_PASSAGES=passages, BLOCK_QUESTIONS=at_once):
+        hits = exact.search(vectors, questions, depth, devices=["cpu"] * data.draw(st.integers(1, 4)))
     found = min(rows, depth)
     equal(exact.Hits(hits.rows[:, :found], hits.scores[:, :found]), naive(values, questions, depth))
     assert (hits.rows[:, found:] == -1).all()
@@ -113,7 +118,8 @@ def test_shards_are_opened_one_at_a_time(tmp_path, monkeypatch):
             opening.release()
 
     monkeypatch.setattr(np, "load", alone)
-    exact.search(vectors, np.ones((2, 3), np.float32), 3, devices=["cpu"] * 4, block_passages=5)
+    monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", 5)
+    exact.search(vectors, np.ones((2, 3), np.float32), 3, devices=["cpu"] * 4)
     assert opened.count(shard_name(7)) >= 4
 
 

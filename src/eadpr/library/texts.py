@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args
 from eadpr.corpus.formats.own import read_probed
 from eadpr.corpus.formats.squad import read_answered
 from eadpr.corpus.rows import GivenQuestion, Row, usable_answers
-from eadpr.runtime import cache, machine
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import model_files
 from eadpr.storage import engine, tables
@@ -81,18 +80,16 @@ def annotate(
     evidence: Strategy | None = None,
     segmenter: Segmenter = "sentence",
     window: int = 5,
-    resume: Path | str | None = None,
 ) -> Iterator[Annotation]:
     """Yield each row's evidence as the stage `evidence` finds it, in the order of the rows.
 
     `rows`: dictionaries, a DataFrame or a `datasets.Dataset` of `question`, `answers` and `text`, and if wanted
     `title`, `answer_kind`, `id` and `passage_id`, by which placebos are drawn. `annotator` is a QA model: a folder of
     the stage `annotator`, or a T5 by folder or Hub name that is prompted as UnifiedQA is; it finds evidence `pseudo`.
-    Without one `evidence` is sentence, window or answer. `resume` is a folder that keeps the result of each 1,000 rows:
-    a call with the same rows and arguments, after a kill too, continues from there; delete it when you like. Raises
-    ValueError for a bad row, by its number from 0.
+    Without one `evidence` is sentence, window or answer. Raises ValueError
+    for a bad row, by its number from 0.
     """
-    finder = _make_finder(annotator, evidence, segmenter, window, resume)
+    finder = _make_finder(annotator, evidence, segmenter, window)
     for pair, evidence_rows in _find_evidence(_pairs(rows), finder):
         row = evidence_rows[finder.strategies[0]]
         reason = None if row.chosen else NO_EVIDENCE if row.target else NO_ANSWER
@@ -109,7 +106,6 @@ def distractors(
     evidence: Strategy | None = None,
     segmenter: Segmenter = "sentence",
     window: int = 5,
-    resume: Path | str | None = None,
 ) -> Iterator[Texts]:
     """Yield each row's texts as the stages `evidence`, `distractors` and `probe` make them; rows as of `annotate`.
 
@@ -120,7 +116,7 @@ def distractors(
     """
     if form not in ("cut", "filled", "swapped"):
         raise ValueError(f"form {form!r}: expected cut, filled or swapped")
-    finder = _make_finder(annotator, evidence, segmenter, window, resume)
+    finder = _make_finder(annotator, evidence, segmenter, window)
     pairs: Iterable[Pair] = _pairs(rows)
     if form != "cut":
         pairs = list(pairs)
@@ -167,13 +163,7 @@ def join_title(join: str, title: str, text: str) -> str:
     return re.sub(r"\{title\}|\{text\}", lambda field: values[field[0]], join).strip() if title else text
 
 
-def _make_finder(
-    annotator: Path | str | None,
-    evidence: Strategy | None,
-    segmenter: Segmenter,
-    window: int,
-    resume: Path | str | None,
-) -> Finder:
+def _make_finder(annotator: Path | str | None, evidence: Strategy | None, segmenter: Segmenter, window: int) -> Finder:
     evidence = evidence or ("sentence" if annotator is None else "pseudo")
     if (evidence == "pseudo") != (annotator is not None):
         raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
@@ -193,26 +183,7 @@ def _make_finder(
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], hashes)
     load_model = functools.cache(lambda index: qa_model.load_scorers(folder, manifest, hardware, [index])[0])
     find = Annotate(settings, manifest, *make_scorers(load_model, settings, hardware))
-    if resume is None:
-        return Finder(settings.strategies, find)
-    if annotator is not None and not folder.is_dir():
-        raise ValueError(f"resume needs an annotator in a folder; {annotator} at a hub may be another tomorrow")
-    models = [] if annotator is None else [folder]
-    key = machine.key(__file__, models, settings, manifest, hardware)
-    return Finder(settings.strategies, _resumed(find, Path(resume), key))
-
-
-def _resumed(find: Annotate, folder: Path, key: str) -> Callable[[Sequence[Pair]], Iterable[Any]]:
-    """Return `find` with each block's result in a sealed file of the folder, named by `key` and the block."""
-
-    def find_or_read(block: Sequence[Pair]) -> Iterable[Any]:
-        shard = folder / f"{cache.fingerprint(key, block)}.parquet"
-        if not cache.intact(shard):
-            tables.write(shard, Evidence, find(block))
-            cache.seal(shard)
-        return tables.rows(shard, Evidence)
-
-    return find_or_read
+    return Finder(settings.strategies, find)
 
 
 def _find_evidence(pairs: Iterable[Pair], finder: Finder) -> Iterator[tuple[Pair, dict[str, Evidence]]]:

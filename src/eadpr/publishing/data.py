@@ -1,8 +1,7 @@
-"""An arm's training data as a folder of the library `datasets`: rows for trainers, the tables, and Tevatron's files."""
+"""An arm's training data as a folder of the library `datasets`: rows for trainers, and the tables."""
 
-import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from string import Template
 
@@ -13,9 +12,7 @@ from eadpr.library.texts import join_title
 from eadpr.publishing.card import About
 from eadpr.publishing.folder import check_new
 from eadpr.runtime import files
-from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Passage
 from eadpr.training.example_set import ExampleSet, read_examples
 
 COLUMNS = ("question", "positive", "negative", "distractor", "placebo")  # the roles of `library.losses`, in their order
@@ -49,7 +46,6 @@ def publish_data(arm: str, collection: Path, out: Path, *, join: str, about: Abo
         (folder / "tables").mkdir()
         for name, path in sources.items():
             shutil.copyfile(path, folder / "tables" / f"{name}.parquet")
-        _write_lines(folder / "tevatron" / "corpus.jsonl", _corpus(sources["passages"], join))
         for role in ROLES:
             example_set = read_examples(examples, records, store, role, distractors=True, placebos=with_placebos)
             counts[role] = len(example_set.questions)
@@ -57,7 +53,6 @@ def publish_data(arm: str, collection: Path, out: Path, *, join: str, about: Abo
                 rows = list(_training_rows(example_set, store, join))
                 (folder / "rows").mkdir(exist_ok=True)
                 pq.write_table(pa.Table.from_pylist(rows), folder / "rows" / f"{role}.parquet")
-                _write_lines(folder / "tevatron" / f"{role}.jsonl", _tevatron_rows(example_set, store))
         files.write_text(folder / "README.md", _card(about, counts, sources, join))
     return counts["train"]
 
@@ -75,28 +70,6 @@ def _training_rows(examples: ExampleSet, store: PassageStore, join: str) -> Iter
             if variant is not None:
                 row[name] = join_title(join, title, variant)
         yield row
-
-
-def _tevatron_rows(examples: ExampleSet, store: PassageStore) -> Iterator[dict]:
-    for i, question_id in enumerate(examples.question_ids):
-        yield {
-            "query_id": question_id,
-            "query_text": examples.questions[i],
-            "positive_document_ids": store.ids([examples.positives[i]]),
-            "negative_document_ids": store.ids(examples.negatives[i]),
-        }
-
-
-def _corpus(passages: Path, join: str) -> Iterator[dict]:
-    """Yield Tevatron's passages, without a column `title`, which it would join with a space."""
-    for row in tables.rows(passages, Passage):
-        yield {"docid": row.id, "text": join_title(join, row.title, row.text)}
-
-
-def _write_lines(path: Path, rows: Iterable[dict]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _card(about: About, counts: Mapping[str, int], sources: Mapping[str, Path], join: str) -> str:

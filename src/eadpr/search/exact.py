@@ -44,8 +44,6 @@ def search(
     depth: int,
     *,
     devices: Sequence[str] = ("cpu",),
-    block_passages: int | None = None,
-    block_questions: int | None = None,
     advance: Callable[[int], None] = lambda done: None,
 ) -> Hits:
     """Return the `depth` passages of the highest inner product for float32 questions (Q, D).
@@ -54,9 +52,8 @@ def search(
     of all.
 
     Memory of a device beyond the mapped shard in use: a block of passages (P·D·6 bytes), a block of scores
-    (P·block_questions·4), the questions (Q·D·4) and 48·Q·K bytes of running results with K = depth + SPARE; for 50,000
-    questions of 768 dimensions at depth 100 about 0.5 GB, whatever the size of the corpus. Block sizes change speed
-    only; those left out are chosen for the device.
+    (P·BLOCK_QUESTIONS·4), the questions (Q·D·4) and 48·Q·K bytes of running results with K = depth + SPARE; for 50,000
+    questions of 768 dimensions at depth 100 about 0.5 GB, whatever the size of the corpus.
     """
     if questions.ndim != 2 or questions.shape[1] != vectors.dim:
         raise ValueError(
@@ -67,11 +64,11 @@ def search(
         return Hits(np.empty((0, depth), np.int64), np.empty((0, depth), np.float32))
     questions_QD = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
     kind, size, count = torch.device(devices[0]).type, depth + SPARE, len(devices)
-    at_once, passages = block_questions or BLOCK_QUESTIONS[kind], block_passages or BLOCK_PASSAGES[kind]
 
     def scan(number: int) -> tuple[torch.Tensor, torch.Tensor]:
-        blocks = islice(vectors.blocks(passages), number, None, count)
-        return _scan(blocks, passages, questions_QD.to(devices[number]).split(at_once), size, advance)
+        blocks = islice(vectors.blocks(BLOCK_PASSAGES[kind]), number, None, count)
+        parts = questions_QD.to(devices[number]).split(BLOCK_QUESTIONS[kind])
+        return _scan(blocks, BLOCK_PASSAGES[kind], parts, size, advance)
 
     scans = parallel.ahead(scan, range(count), threads=count if count > 1 else 0)
     rows, scores = (torch.cat(part, 1) for part in zip(*scans, strict=True))
