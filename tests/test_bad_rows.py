@@ -92,7 +92,6 @@ def test_a_missing_field_is_named(tmp_path, name, field):
     ("hotpot.json", {"supporting_facts": [["A", -1]]}, r"supporting_facts\[0\]: sentence is -1, expected its"),
     ("pages.jsonl", {"text": "a b"}, "text is 'a b', expected a list of texts"),
     ("questions.jsonl", {"question": ""}, "question is empty"),
-    ("questions.jsonl", {"spilt": "a"}, "unknown column 'spilt'; known are question, id, answers"),
     ("questions.jsonl", {"answer_kind": "glob"}, "answer_kind is 'glob', expected one of string, regex, yes-no"),
     ("questions.jsonl", {"set": "My Set"}, "set is 'My Set', expected lower-case"),
     ("questions.jsonl", {"positives": "a b"}, r"positives\[0\] 'a b' holds white space"),

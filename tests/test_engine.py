@@ -106,7 +106,7 @@ def test_damage_that_duckdb_reports_without_a_file_is_named_with_the_files(tmp_p
     path = tmp_path / "it's.parquet"
     tables.write(path, Ranked, [Ranked("q", f"p{i % 7}", i + 1, float(i)) for i in range(2000)])
     content, messages = path.read_bytes(), set()
-    for offset in range(4, 400, 3):
+    for offset in range(4, 400, 9):
         path.write_bytes(content[:offset] + bytes([content[offset] ^ 8]) + content[offset + 1 :])
         try:
             with engine.connect() as connection:

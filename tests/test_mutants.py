@@ -2,7 +2,11 @@
 
 import ast
 
+import pytest
+
 from benchmarks import mutants
+
+pytestmark = pytest.mark.nightly
 
 SOURCE = '''"""Words, not 1."""
 def f(a: int = 3) -> bool:

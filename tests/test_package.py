@@ -75,6 +75,7 @@ print(eadpr.__version__, round(terms.total.item(), 4), made.variants["distractor
 """
 
 
+@pytest.mark.nightly
 def test_the_wheel_works_alone(installed, tmp_path):
     light, extra = (
         {found.name for found in map(Requirement, lines)}

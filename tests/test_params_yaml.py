@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from dvc.utils.hydra import apply_overrides
 
 from eadpr.settings import resolve as params
 from eadpr.settings.yaml import COLLECTIONS, load, locked_collection
+from tests import forked_python
 from tests.repository import ROOT
 
 FILES = [Path("params.yaml"), *sorted(path.relative_to(ROOT) for path in (ROOT / COLLECTIONS).glob("*.yaml"))]
@@ -106,7 +106,7 @@ def test_the_stage_says_what_the_collection_sets_and_how_to_have_the_one_before_
     shutil.copy(ROOT / "dvc.lock", copied)
     apply_overrides(copied / "params.yaml", ["collection=squad-open"])
     environment = os.environ | {"PYTHONPATH": f"src{os.pathsep}."}
-    command = [sys.executable, "-m", "stages.configs"]
+    command = [forked_python.folder() / "python", "-m", "stages.configs"]
     done = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=True)
     first, own, second = done.stdout.splitlines()
     assert first.endswith("for squad-open (untrained, dpr, eadpr-paper, eadpr)")

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ import pytest
 
 from eadpr.settings.command import COLLECTED_AFTER, Stage
 from eadpr.settings.paths import active_collection
+from tests import forked_python
 from tests.repository import ROOT
 
 HELPED = """
@@ -33,11 +33,10 @@ print(os.environ.get("OMP_WAIT_POLICY"))
 def TRAIN(loss, *, records, init, out): ...
 
 
-def ran(code: str, **changes: str) -> list[str]:
-    """The lines that a process of its own prints, without the tests' own setting of how threads wait."""
-    given = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"} | changes
+def ran(code: str) -> list[str]:
+    """The lines that a process of its own prints."""
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=True).stdout.splitlines()
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 @pytest.mark.parametrize("stage", ["train", "distractors", "study"])
@@ -100,5 +99,6 @@ def test_a_stage_that_is_not_settled_before_its_work_does_so_itself():
     (", spinning=False", {}, "PASSIVE"),
     (", spinning=False", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
 ])  # fmt: skip
-def test_waiting_threads_sleep_where_asked_unless_the_user_says_otherwise(given, users, policy):
-    assert ran(SETTLED.format(given=given), **users) == [policy]
+def test_waiting_threads_sleep_where_asked_unless_the_user_says_otherwise(given, users, policy, monkeypatch):
+    monkeypatch.delenv("OMP_WAIT_POLICY")  # the tests' own setting
+    assert forked_python.python("-c", SETTLED.format(given=given), **users).stdout == f"{policy}\n"
