@@ -10,12 +10,14 @@ from unittest import mock
 import httpx2
 import numpy as np
 import pytest
+import typer
 from huggingface_hub import HfApi, ModelCard
 from sentence_transformers import SentenceTransformer
+from typer.testing import CliRunner
 
 from benchmarks import publishing as measured
 from eadpr.library.awareness import make_scorer
-from eadpr.publishing import card, folder, hub
+from eadpr.publishing import card, command, folder, hub
 from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
@@ -251,11 +253,36 @@ def test_a_folder_is_uploaded_as_it_is(tmp_path, monkeypatch):
             hub.push(tmp_path, "toys/arm", public=False)
 
 
-@pytest.mark.parametrize("stage", ["publish", "publish_data"])
-def test_public_without_an_upload_is_refused(stage, tmp_path):
-    done = small.python("-m", f"stages.{stage}", "eadpr", "--to", tmp_path / "out", "--public", cache=tmp_path)
-    assert (done.returncode, (tmp_path / "out").exists()) == (1, False)
-    assert "--public is for what is uploaded; give --push USER/NAME too" in done.stderr
+@pytest.mark.parametrize(("words", "match"), [
+    (["--public"], "--public is for what is uploaded"),
+    (["--data", "--with", "onnx"], "--with adds to a model"),
+    (["--join", "{title}: {text}"], "--join is for --data"),
+])  # fmt: skip
+def test_options_that_do_not_fit_are_refused(words, match, tmp_path):
+    app = typer.Typer()
+    app.command()(command.publish)
+    done = CliRunner().invoke(app, ["eadpr", "--to", str(tmp_path / "out"), *words])
+    assert (match in str(done.exception), (tmp_path / "out").exists()) == (True, False)
+
+
+def write_validation(made, **ranks):
+    for arm, rank in ranks.items():
+        log = {"validation": {"average_rank": rank}, "validation_questions": 5, "validation_passages": 9}
+        write_json(made / "training" / arm / "metrics.json", log | {"validation_pool": "x"})
+
+
+def test_the_arm_that_validation_prefers_is_published_by_default(tmp_path):
+    """A repeat of an arm stands for nothing by itself, and an untrained encoder is no result of a training."""
+    made = make(tmp_path)
+    active = VALUES["active"] | {"arm2": {"repeats": "arm", "seed": 2, "init": "base"}}
+    write_validation(made, arm=3.0, arm2=0.0, later=2.0, untrained=4.0)
+    assert card.choose_arm(made, active) == "later"
+    write_validation(made, untrained=1.0)
+    with pytest.raises(ValueError, match="no trained arm ranks held-out questions better than the untrained encoder"):
+        card.choose_arm(made, active)
+    write_json(made / "training" / "arm" / "metrics.json", {})
+    with pytest.raises(ValueError, match="no arm was validated; name the arm"):
+        card.choose_arm(made, {"arm": {}})
 
 
 class Wrapper:

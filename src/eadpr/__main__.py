@@ -16,7 +16,6 @@ COMMANDS = {
     "export": "eadpr.search.command:main",
     "probe-model": "eadpr.library.command:main",
     "publish": "eadpr.publishing.command:publish",
-    "publish-data": "eadpr.publishing.command:publish_data",
     "study": "eadpr.studies.command:main",
 }
 # The extra that installs a library; all others come with `pipeline`.

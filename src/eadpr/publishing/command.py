@@ -1,4 +1,4 @@
-"""The commands `eadpr publish` and `publish-data`."""
+"""The command `eadpr publish`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ from enum import StrEnum
 from pathlib import Path
 
 import typer
-
-TO = typer.Option(..., help="New folder, written whole or not at all.")
-LICENSE = typer.Option(None, help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0.")
-PUSH = typer.Option(None, help="Upload it to the Hub as USER/NAME and replace all files there.")
-PUBLIC = typer.Option(False, "--public", help="Make the uploaded repository public.")
-COLLECTION = typer.Option(None, help="By default that of params.yaml.")
-PARAMS = typer.Option(Path("params.yaml"), help="The parameter file.")
 
 
 class OnDemand(StrEnum):
@@ -22,46 +15,40 @@ class OnDemand(StrEnum):
 
 
 def publish(
-    arm: str = typer.Argument(..., help="An active arm that is trained and measured."),
-    to: Path = TO,
+    arm: str = typer.Argument(
+        None, help="An active arm that is trained and measured; by default the best by validation."
+    ),
+    to: Path = typer.Option(..., help="New folder, written whole or not at all."),
     parts: list[OnDemand] = typer.Option([], "--with", help="What else to write; repeat for several."),
-    license: str = LICENSE,
-    push: str = PUSH,
-    public: bool = PUBLIC,
-    collection: str = COLLECTION,
-    params: Path = PARAMS,
+    of_data: bool = typer.Option(False, "--data", help="Publish its training examples instead, for `datasets`."),
+    join: str = typer.Option(None, help="One text of a passage in --data; by default '{title} {text}'."),
+    license: str = typer.Option(None, help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0."),
+    push: str = typer.Option(None, help="Upload it to the Hub as USER/NAME and replace all files there."),
+    public: bool = typer.Option(False, "--public", help="Make the uploaded repository public."),
+    collection: str = typer.Option(None, help="By default that of params.yaml."),
+    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
 ) -> str:
     """Publish an arm as a folder that other libraries load: eadpr publish ARM --to FOLDER."""
-    from eadpr.publishing import card, folder, hub
+    from eadpr.library.awareness import JOIN
+    from eadpr.publishing import card, data, folder, hub
 
     if public and not push:
         raise ValueError("--public is for what is uploaded; give --push USER/NAME too")
+    if parts and of_data:
+        raise ValueError("--with adds to a model, and --data writes none; give one of the two")
+    if join and not of_data:
+        raise ValueError("--join is for --data; a model takes passages as it was trained, which its card shows")
     source, about = card.describe_arm(params, collection, arm, name=push or to.name, license=license)
-    facts = folder.publish(arm, source, to, parts=parts, card=lambda facts: card.write_card(about, facts, source))
-    lines = [f"publish: {arm} of {source.name} in {to}"]
+    lines, refused = [], {}
+    if of_data:
+        count = data.publish_data(about.arm, source, to, join=join or JOIN, about=about)
+        lines.append(f"publish: {count:,} examples of {about.arm} in {to}")
+    else:
+        facts = folder.publish(
+            about.arm, source, to, parts=parts, card=lambda facts: card.write_card(about, facts, source)
+        )
+        lines.append(f"publish: {about.arm} of {source.name} in {to}")
+        refused = facts.refused
     if push:
-        lines.append(f"uploaded: {hub.push(to, push, public=public)}")
-    return "\n".join([*lines, *(f"not there: {part}, {reason}" for part, reason in facts.refused.items())])
-
-
-def publish_data(
-    arm: str = typer.Argument(..., help="An active arm whose examples are made."),
-    to: Path = TO,
-    join: str = typer.Option("{title} {text}", help="One text of a passage."),
-    license: str = LICENSE,
-    push: str = PUSH,
-    public: bool = PUBLIC,
-    collection: str = COLLECTION,
-    params: Path = PARAMS,
-) -> str:
-    """Publish an arm's training examples as a folder of `datasets`: eadpr publish-data ARM --to FOLDER."""
-    from eadpr.publishing import card, data, hub
-
-    if public and not push:
-        raise ValueError("--public is for what is uploaded; give --push USER/NAME too")
-    source, about = card.describe_arm(params, collection, arm, name=push or to.name, license=license)
-    count = data.publish_data(arm, source, to, join=join, about=about)
-    lines = [f"publish_data: {count:,} examples of {arm} in {to}"]
-    if push:
-        lines.append(f"uploaded: {hub.push(to, push, public=public, kind='dataset')}")
-    return "\n".join(lines)
+        lines.append(f"uploaded: {hub.push(to, push, public=public, kind='dataset' if of_data else 'model')}")
+    return "\n".join([*lines, *(f"not there: {part}, {reason}" for part, reason in refused.items())])
