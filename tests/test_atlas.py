@@ -118,13 +118,6 @@ def test_bad_settings(wrong):
         Atlas.model_validate(DEFAULT.model_dump() | wrong)
 
 
-def stated(world):
-    """Map (name, relation) to the answer of the question with one fact."""
-    facts = {(q.question.subject, q.question.relation): q.question.answers[0] for q in world.simple}
-    assert len(facts) == len(world.simple)  # one right answer, also for shared names
-    return facts
-
-
 @pytest.mark.parametrize("kind", names.FORMS)
 def test_names_differ_far_beyond_the_default_size(kind):
     """3,000 names of a kind are more than its forms of one set of words; the default atlas has at most 644."""

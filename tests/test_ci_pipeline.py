@@ -147,12 +147,6 @@ def test_an_unknown_base_is_refused_before_any_work(built, tmp_path):
     assert done.stderr == "--base origin/nowhere: no such revision\n"
 
 
-@pytest.mark.parametrize("given", [["origin/main"], ["--base"], ["--base", "main", "more"]])
-def test_other_arguments_are_refused(built, given):
-    done = built.run(".ci/pipeline", *given, check=False)
-    assert (done.returncode, done.stderr) == (1, f"usage: .ci/pipeline [--base REV], not {' '.join(given)}\n")
-
-
 @pytest.mark.nightly
 def test_metrics_that_nobody_committed_are_stale_and_the_folder_keeps_its_mode(built, tmp_path):
     project = clone(built, tmp_path / "clone")
@@ -163,32 +157,6 @@ def test_metrics_that_nobody_committed_are_stale_and_the_folder_keeps_its_mode(b
     done = project.run(".ci/lock", check=False)
     assert done.returncode == 3
     assert "metrics/atlas.json is in dvc.lock and not in git" in done.stderr
-
-
-@pytest.mark.nightly
-def test_data_of_another_commit_are_put_right_and_nothing_is_stale(built, tmp_path):
-    project = built.copy(tmp_path / "project")
-    path, other = project.folder / DISTRACTORS, (project.folder / "data/atlas/evidence.parquet").read_bytes()
-    path.unlink()
-    path.write_bytes(other)  # DVC's cache has it, so it may be replaced
-    left = project.folder / "data/atlas/rankings/.x.4711.tmp"  # by a kill, beside what `report` reads
-    left.mkdir()
-    (left / "part").write_bytes(b"half")
-    done = project.run(".ci/pipeline", check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert path.read_bytes() != other
-
-
-@pytest.mark.nightly
-def test_changed_settings_of_collections_are_in_the_report(built, tmp_path):
-    project = built.copy(tmp_path / "project")
-    project.run("git", "rm", "-q", "data/collections/squad-open.yaml")
-    done = project.run(".ci/pipeline", check=False)
-    assert done.returncode == 3, done.stdout + done.stderr  # configs reads the folder, so dvc.lock is another
-    assert ran(done.stdout) == ["configs"]
-    report = (project.folder / ".cache/ci/report.md").read_text(encoding="utf-8")
-    said = "### Settings of collections against `HEAD`\n\n```diff\ndiff --git a/data/collections/squad-open.yaml"
-    assert said in report
 
 
 def test_an_unchanged_clone_needs_no_data_nor_remote_and_an_edit_of_a_late_stage_is_found_so(built, tmp_path):

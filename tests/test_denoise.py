@@ -5,7 +5,6 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from eadpr.readers.denoise import Denoise, PassageScore, denoise
 from eadpr.runtime.files import sha256
@@ -181,19 +180,3 @@ def test_other_scores_are_named(folders, tmp_path, rows, message):
     with pytest.raises(ValueError, match=message):
         denoise(positives, ranking, tmp_path / "s.parquet", tmp_path / "out", settings=BOTH)
     assert not (tmp_path / "out").exists()
-
-
-def test_missing_scores_name_the_stage_that_makes_them(folders, tmp_path):
-    _, positives, ranking = folders
-    with pytest.raises(FileNotFoundError, match=r"none\.parquet does not exist; .*stage score_passages"):
-        denoise(positives, ranking, tmp_path / "none.parquet", tmp_path / "out", settings=BOTH)
-
-
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"below": 0.0}, "below"),
-    ({"above": 1.0}, "above"),
-    ({"below": 0.5, "above": 0.4}, r"above \(0\.4\) must not be less than below \(0\.5\)"),
-])  # fmt: skip
-def test_settings_are_checked(changes, message):
-    with pytest.raises(ValidationError, match=message):
-        Denoise(**{"below": 0.1, "above": 0.9} | changes)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.corpus.formats import dpr, file_rows, qa_files
 from eadpr.corpus.formats.gold import GoldPages
-from eadpr.corpus.rows import GivenContext, check_id, check_passages, check_text, never_matches, usable_answers
+from eadpr.corpus.rows import GivenContext, check_id, check_passages, check_text
 from eadpr.storage.grades import grades
 from eadpr.storage.records import Span
 from tests.corpus_toy import OF_PASSAGES, SHARED, real, rows, write
@@ -186,47 +186,6 @@ def test_training_json_is_questions_with_contexts_by_role(tmp_path, lines):
     assert {(c.grade, c.title) for c in rows(records, "contexts")} == {(None, None)}, "a search engine's score is none"
 
 
-GIVEN = st.fixed_dictionaries(
-    {"text": st.sampled_from(["one", '"one"', 'x"', "é\u2028 two", "one\nline"])},
-    optional={
-        "passage_id": st.sampled_from(["1", "2", "3", 4]), "psg_id": st.sampled_from(["1", "9"]),
-        "title": st.sampled_from(["", "T", "U"]),
-        "score": st.none() | st.integers() | st.floats(-1e9, 1e9, width=32) | st.just("1.50"),
-        "more": json_values,
-    },
-)  # fmt: skip
-GIVEN_ITEM = st.fixed_dictionaries(
-    {"question": st.sampled_from(["who?", "what?"])},
-    optional={
-        "answers": st.lists(st.sampled_from(["a", "b"]), max_size=2), "other": json_values,
-        "positive_ctxs": st.lists(GIVEN, max_size=3), "hard_negative_ctxs": st.lists(GIVEN, max_size=3),
-    },
-)  # fmt: skip
-
-
-@settings(max_examples=25, deadline=None)
-@given(items=st.lists(GIVEN_ITEM, min_size=1, max_size=6), strip_quotes=st.booleans())
-def test_whatever_contexts_say_the_first_text_of_an_id_stays(tmp_path_factory, items, strip_quotes):
-    folder = tmp_path_factory.mktemp("any")
-    for item in items:  # one without passages would not make a collection
-        item.setdefault("positive_ctxs", [{"text": "one", "passage_id": "1"}])
-    write(folder / "x.json", [{"question": "q", "positive_ctxs": [{"text": "0"}]}, *items])
-    records, report = prepared(folder, FILE, add_context_passages=True, strip_quotes=strip_quotes)
-    corpus: dict[str, tuple[str, str]] = {}
-    other = 0
-    for item in items:
-        for key in ("positive_ctxs", "hard_negative_ctxs"):
-            for context in item.get(key, []):
-                title, text = context.get("title", ""), context["text"]
-                ids = (str(context[key]) for key in ("passage_id", "psg_id") if key in context)
-                name = next(ids, f"{title}|{text}")
-                known = corpus.setdefault(name, (title, text))
-                other += known != (title, text) and not (strip_quotes and known == (title, text.strip('"')))
-    stored = {p.id: (p.title, p.text) for p in rows(records, "passages")}
-    assert list(stored.values())[1:] == list(corpus.values()), "in the order of their first contexts"
-    assert report["contexts_with_other_text"] == other
-
-
 VALUES = st.sampled_from(["a", "b c", "", " ", "\u2003", "é", "x\0", "\ud800", "\udc00", 7, None])
 
 
@@ -393,20 +352,3 @@ class TestRealFiles:
         for found in rows(records, "contexts"):
             for span in found.gold:
                 assert texts[found.passage_id][span.start : span.end] in answers[found.question_id]
-
-    def test_curated_trec(self):
-        paths = [SHARED / "curated-trec" / f"curated-{split}.tsv" for split in ("train", "test")]
-        found = [list(qa_files.read_trec(path)) for path in paths]
-        assert list(map(len, found)) == [430, 430]
-        asked = [question for questions in found for question in questions]
-        kept = [pattern for q in asked for pattern in usable_answers(q, "regex", drop_empty=False)]
-        assert len(kept) == 860
-        assert sum(map(never_matches, kept)) == 1  # Sn\ě\žka: the NFD form has a bad escape, as in DPR
-
-    def test_nq_gold_joins_a_corpus(self, tmp_path):
-        (tmp_path / "nq-gold.jsonl.gz").symlink_to(SHARED / "nq-gold" / "nq-gold.jsonl.gz")
-        write(tmp_path / "p.tsv", HEADER + "1\tSome text\tA\n")
-        contexts = {"kind": "contexts", "path": "nq-gold.jsonl.gz", "set": "nq-gold", "split": "test", "rows": 1328}
-        _, report = prepared(tmp_path, OF_PASSAGES, contexts, add_context_passages=True)
-        assert report["sets"]["nq-gold/test"]["positive"] == 1328
-        assert report["passages"] == 1 + 1312  # 16 questions share a gold passage

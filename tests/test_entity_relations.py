@@ -11,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from eadpr.atlas.trex import QUESTIONS
 from eadpr.corpus.formats.entity_questions import read_entity_questions
 from eadpr.corpus.formats.paq import Paq, sample_paq
 from eadpr.corpus.formats.trex_facts import Facts, assign_splits, facts_reader, relation_of
-from eadpr.corpus.rows import GivenQuestion, digest
+from eadpr.corpus.rows import digest
 from eadpr.corpus.sources import File
 from eadpr.runtime.files import tree_sha256
 from eadpr.storage.questions import read_question_ids
-from tests.corpus_toy import OF_PASSAGES, PASSAGES, SHARED, lines, real, rows, write
+from tests.corpus_toy import OF_PASSAGES, PASSAGES, lines, rows, write
 from tests.corpus_toy import prepared as prepared_files
 
 pytestmark = pytest.mark.formats
@@ -176,22 +175,6 @@ def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
     ]  # fmt: skip
 
 
-def test_bad_entity_questions_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"as P19\.dev\.json, or end in \.zip"):
-        list(read_entity_questions(tmp_path / "dev.json"))
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        archive.writestr("d/P19.dev.json", json.dumps([{"question": "q"}]))
-    with pytest.raises(ValueError, match=r"a\.zip/d/P19\.dev\.json, line 1: field 'answers' is missing"):
-        list(read_entity_questions(tmp_path / "a.zip"))
-    whole = (tmp_path / "a.zip").read_bytes()
-    (tmp_path / "cut.zip").write_bytes(whole[:-9])
-    with pytest.raises(ValueError, match=r"cut\.zip is a truncated or damaged zip"):
-        list(read_entity_questions(tmp_path / "cut.zip"))
-    (tmp_path / "wrong.zip").write_bytes(whole.replace(b'"question"', b'"questiom"'))
-    with pytest.raises(ValueError, match=r"wrong\.zip/d/P19\.dev\.json is a truncated or damaged file of a zip"):
-        list(read_entity_questions(tmp_path / "wrong.zip"))
-
-
 def write_paq(path: Path, generated: list[list[str]]) -> Path:
     """A question for each list of passage ids; the answer span in passage p is `p span`."""
     rows = [
@@ -263,33 +246,3 @@ def test_these_kinds_name_their_sets_themselves(kind):
         File(kind=kind, path="P19.jsonl", set="mine", split="train")
     with pytest.raises(ValidationError, match=f"answers of kind {kind} are strings"):
         File(kind=kind, path="P19.jsonl", answer_kind="regex")
-
-
-@real
-def test_the_real_facts_of_all_relations():
-    paths = sorted((SHARED / "trex-facts").glob("*.jsonl.gz"))
-    facts = Facts(unseen=["P17", "P20", "P30", "P127", "P136", "P276", "P495"], questions=10000, subset=300, seed=0)
-    questions = asked_of(paths, facts)
-    found = by_set(questions)
-    assert set(found) == ALL_SETS
-    assert {relation_of(path) for path in paths} == set(QUESTIONS)
-    assert {question.relation for question in found["trex-seen/train"]} == set(QUESTIONS) - set(facts.unseen)
-    of_seen = sum(len(found[f"trex-seen/{split}"]) for split in ("train", "dev", "test"))
-    assert abs(len(found["trex-seen/train"]) / of_seen - 0.8) < 0.01
-    assert max(Counter(q.relation for q in found["trex-unseen-new/test"]).values()) == 300
-    assert len({question.id for question in questions}) == len(questions)
-
-
-def real_entity_questions() -> list[GivenQuestion]:
-    paths = sorted((SHARED / "entity-questions").glob("*.json.gz"))
-    return [question for path in paths for question in read_entity_questions(path)]
-
-
-@real
-def test_the_real_entity_questions():
-    found = real_entity_questions()
-    assert (len(found), len({question.relation for question in found})) == (12_585, 13)
-    for question in found:
-        before, after = QUESTIONS[question.relation].split("[X]")
-        assert question.question.startswith(before), "the templates of T-REx QA"
-        assert question.question.endswith(after)

@@ -62,10 +62,3 @@ def test_a_share_of_the_changes_is_read_right_or_refused(tmp_path):
     assert not any(one.unclear + one.traceback + one.wrong for one in counts)
     assert sum(one.right for one in counts) > 10
     assert sum(one.clear for one in counts) > 60
-
-
-def raising(error: Exception):
-    def read(_folder):
-        raise error
-
-    return read

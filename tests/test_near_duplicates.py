@@ -10,8 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from eadpr.corpus.prepare import prepare
-from eadpr.corpus.sources import Prepare, Source
 from eadpr.robustness import generate
 from eadpr.robustness.config import Generation
 from eadpr.robustness.generate import NearDuplicateInputs
@@ -26,7 +24,7 @@ from eadpr.supervision.fillers import Fillers, fillers
 from eadpr.supervision.forms import choose_fillers
 from eadpr.supervision.pairs import Pair, read_pairs
 from eadpr.text.answers import has_answer
-from eadpr.writers.config import Given, Writer
+from eadpr.writers.config import Writer
 from eadpr.writers.original import Candidate, Original, make_original
 from tests import small_collection
 from tests.chat_server import chatting, task
@@ -35,7 +33,6 @@ from tests.toy_records import question, write_ranking, write_records
 
 pytestmark = pytest.mark.robustness
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
 ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span(0, 23)], TEXT[24:])
 
@@ -309,35 +306,3 @@ def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
     rows = list(tables.rows(out / "near_duplicates.parquet", NearDuplicate))
     assert f"{len(rows)} near-duplicates of 5 questions" in done.stdout
     assert {row.question_id for row in rows} == {"q0", "q1"}
-
-
-JOINING = Prepare(
-    split_words=None, missing_contexts=0, add_context_passages=True, drop_empty_answers=False, strip_quotes=False
-)
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not (SHARED / "ramdocs").exists(), reason="needs the shared collection ramdocs")
-def test_ramdocs_as_a_collection_and_its_look_alikes(tmp_path):
-    """1,918 correct documents, 541 noise, 307 misinfo; some stand twice."""
-    from eadpr.storage.records import Context
-
-    sources = SHARED / "ramdocs"
-    file = {"kind": "ramdocs", "path": "RAMDocs_test.jsonl.gz", "set": "ramdocs", "split": "test", "rows": 500}
-    source = Source.model_validate({"format": "dpr", "files": [file]})
-    report = prepare(source, JOINING, sources=sources, raw=tmp_path, out=tmp_path / "records")
-    counts = report["sets"]["ramdocs/test"]
-    assert (counts["questions"], counts["without_positive"]) == (500, 3)
-    contexts = tables.rows(tmp_path / "records" / "contexts.parquet", Context)
-    rows = (Positive(c.question_id, c.passage_id, "given", None) for c in contexts)
-    tables.write(tmp_path / "positives" / "positives.parquet", Positive, rows)
-    tables.write(tmp_path / "distractors" / "distractors.parquet", Distractor, [])
-    inputs = NearDuplicateInputs(*(tmp_path / name for name in NearDuplicateInputs._fields))._replace(sources=sources)
-    chosen = settings("given", per_question=20, candidates=20)
-    own = {"model_files": NO_FILES, "texts": source.files, "machine": None}
-    by = Writer(by="given", settings=Given(types=["misinfo", "noise"]), **own)
-    sets = Sets(train=[], evaluate=["ramdocs/test"], annotator=[])
-    found = generate.write_near_duplicates(chosen, by, sets, inputs=inputs, out=tmp_path / "out")
-    assert found["near_duplicates"] + sum(found["dropped"].values()) <= 541 + 307
-    assert found["near_duplicates"] > 600
-    assert found["with_none"] < 100

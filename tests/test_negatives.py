@@ -1,7 +1,6 @@
 """Negatives: what is refused and why, order, margins, random draws, and the counts of what was not found."""
 
 import json
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -14,7 +13,6 @@ from eadpr.supervision.negatives import Negatives, mine_negatives
 from eadpr.text.answers import has_answer
 from tests.toy_records import context, question, write_ranking, write_records
 
-ROOT = Path(__file__).resolve().parents[1]
 BASE = {"kind": "ranked", "depth": 100, "skip": 0, "keep": 30, "exclude": ["answer"], "margin": None, "seed": 0}
 PASSAGES = [
     ("p0", "t", "Ada was born in London."), ("p1", "London", "She wrote notes."), ("p2", "t", "London is a city."),

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,6 @@ from eadpr.supervision.positives import Positives, carve, find_positives
 from stages.positives import main as stage
 from tests.toy_records import context, question, write_ranking, write_records
 
-ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = Positives(validation=0.25, seed=3)
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=["toy/qa"])
 PASSAGES = [

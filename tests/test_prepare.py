@@ -1,8 +1,6 @@
 """Files to records: counts, ids, what is refused, held-out questions, equal bytes, and that errors change nothing."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from eadpr.corpus.sources import File, Source
 from eadpr.runtime.files import sha256, tree_sha256
 from eadpr.settings.resolve import checked
 from eadpr.storage.records import Context, Passage, Question, SetMember
-from tests.corpus_toy import OF_PASSAGES, PASSAGES, PLAIN, lines, prepared, rows, write
+from tests.corpus_toy import OF_PASSAGES, PASSAGES, lines, prepared, rows, write
 
 
 def own(
@@ -58,19 +56,6 @@ def test_records_and_report(tmp_path):
     }
     assert (report["passages"], report["questions"]) == (2, 3)
     assert json.loads((records / "report.json").read_text()) == report
-
-
-def test_another_process_writes_the_same_bytes(tmp_path):
-    records, _ = own(tmp_path, *GOOD)
-    again = tmp_path / "again"
-    code = (
-        "from pathlib import Path; from eadpr.corpus.prepare import *; from eadpr.corpus.sources import Source;"
-        f"t = Path({str(tmp_path)!r}); s = Source.model_validate({{'format': 'own', 'files': ["
-        "{'kind': 'passages', 'path': 'p.tsv'}, {'kind': 'questions', 'path': 'q.jsonl'}]});"
-        f"prepare(s, Prepare(**{PLAIN!r}), sources=t, raw=t, out=t / 'again')"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": "src", "PYTHONHASHSEED": "7"})
-    assert tree_sha256(again) == tree_sha256(records)
 
 
 @pytest.mark.parametrize(("questions", "changes", "said"), [

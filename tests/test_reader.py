@@ -38,7 +38,6 @@ from tests.training_toy import CITIES, MACHINE, NAMES, series
 
 pytestmark = [pytest.mark.readers, pytest.mark.usefixtures("one_thread")]
 
-ROOT = Path(__file__).resolve().parent.parent
 EVALUATED = range(3, len(NAMES), 4)
 
 

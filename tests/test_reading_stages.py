@@ -11,9 +11,8 @@ from eadpr.report.config import MeasuredBy
 from eadpr.report.summary import KEYS
 from eadpr.runtime.section import Sets
 from tests.evaluated import READ as READ_ONE
-from tests.evaluated import REPORT, cells, summary, write_outcomes
-from tests.reading_toy import READ, READER, write_reading
-from tests.small_collection import MACHINE, SETS, stages, write_config
+from tests.evaluated import REPORT, cells, write_outcomes
+from tests.reading_toy import write_reading
 
 pytestmark = pytest.mark.readers
 
@@ -23,40 +22,6 @@ ARMS = {"bm25": ["bm25"], "dpr": ["dpr", "dpr2"], "eadpr": ["eadpr", "eadpr2"]}
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     return write_reading(tmp_path_factory.mktemp("toy"))
-
-
-def test_reader_read_and_evaluate_reading_as_commands(toy, tmp_path):
-    """Of the ranking `gold`, and of two questions alone; the pipeline's tests take the other ways."""
-    read = {"read": READ.model_dump() | {"questions": 2}, "sets": SETS}
-    learnt = {"reader": READER.model_dump() | {"steps": 2}}
-    of_stage = {
-        "reader": learnt | {"reader_files": {"sha256": {}}, "machine": MACHINE}, "gold_ranking": {"sets": SETS},
-        "read": read | {"machine": MACHINE}, "evaluate_reading": learnt | read,
-    }  # fmt: skip
-    records, positives = {"--records": toy / "records"}, {"--positives": toy / "positives"}
-    reader, gold, reading = tmp_path / "readers/x", tmp_path / "gold", tmp_path / "reading"
-    given = {
-        "reader": positives | {"--ranking": toy / "ranking", "--init": toy / "base", "--log": tmp_path / "log"},
-        "gold_ranking": positives,
-        "read": {"--ranking": gold, "--reader": reader},
-        "evaluate_reading": positives | {"--reading": reading, "--answers": tmp_path / "answers.parquet"},
-    }
-    outs = [reader, gold, reading, tmp_path / "x" / "gold.parquet"]
-    commands = []
-    for (name, sections), out in zip(of_stage.items(), outs, strict=True):
-        config = write_config(tmp_path / f"{name}.json", **sections)
-        options = records | given[name] | {"--config": config, "--out": out}
-        commands.append((name, options, tmp_path / "cache"))
-    done = stages(*commands)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "reader: 2 steps", "gold_ranking: positives of 5 questions", "read: x answered 2 questions from gold",
-        "evaluate_reading: x on gold: 2 questions of toy/dev",
-    ]  # fmt: skip
-    found = summary(tmp_path / "x" / "gold.parquet", ["toy/dev"])["toy/dev"]
-    assert {f"{kind}_{k}" for kind in ("em", "f1") for k in READ.top_k} <= set(found)
-    assert (found["n"], found["n_read"]) == (2, 2)
-    assert found["em_1"] == found["em_4"]  # a question has one positive
 
 
 def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[str]], aa=None, **changes) -> str:

@@ -229,15 +229,6 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     assert drop[2] < drop[0]
 
 
-def test_of_each_number_those_are_kept_that_a_ranking_has_room_for():
-    def one(number: int, score: float, question: str = "q") -> RankedAmong:
-        return RankedAmong("q", None, question, number, 0, score)
-
-    standing = [one(0, 1.0), one(1, 3.0), one(0, 2.0, "first"), one(0, 2.0, "second"), one(1, 1.0)]
-    assert robustness_dense._best(standing, 1) == [one(1, 3.0), one(0, 2.0, "first")]
-    assert robustness_dense._best(standing, 2) == [one(1, 3.0), *standing[2:]]
-
-
 def test_bm25_ranks_everything_anew(arm, tmp_path):
     """An index of the corpus and what joins it, asked for all that matches; of equal scores the corpus is first. Added
     passages are among the best ten of `a` and stay out of its ranking, which has ten all the same."""
@@ -421,14 +412,6 @@ def test_the_report_begins_with_what_costs_each_arm_most(measured):
         "change of eadpr − change of dpr": ["-25.0", "+25.0"],
     }  # fmt: skip
     assert reported(measured, ["swapped"]).startswith("# Near-duplicates: swapped\n")
-
-
-def test_without_differences_of_ranks_the_worst_is_of_the_first_column(measured):
-    whole = reported(measured, ["removed", "replaced"])
-    text = reported(measured, ["removed", "replaced"], differences=["aa"])
-    worst = whole.partition("# Near-duplicates: removed\n")[0]
-    assert text.partition("# Near-duplicates: removed\n")[0] == worst
-    assert text.count("Differences in percentage points") == worst.count("Differences in percentage points") + 2
 
 
 def test_the_curve_is_in_a_csv_and_an_svg(drawable):
