@@ -30,13 +30,13 @@ def is_folder(model: str) -> bool:
 
 
 def model_files(model: str) -> ModelFiles:
-    """Hash the files of a model folder; a name of the hub has none."""
+    """Hash the files of a model folder and its modules, such as 1_Pooling; a name of the hub has none."""
     folder = Path(model)
     if not is_folder(model):
         return NO_FILES
     hashes = {}
     for part in (folder, *(folder / side for side in SIDES)):
-        for path in sorted(part.glob("*")):
+        for path in sorted([*part.glob("*"), *part.glob("[0-9]*_*/*")]):
             if path.suffix in READ and path.is_file():
                 hashes[path.relative_to(folder).as_posix()] = sha256(path)
     return ModelFiles(sha256=hashes)

@@ -17,12 +17,11 @@ from eadpr.runtime.model_folders import NO_FILES, ModelFiles
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
 from eadpr.training.config import Base, EncoderSettings, ResolvedSettings
-from eadpr.training.encoder import TextEncoder, load_pair, position_limit, pretrained, save
+from eadpr.training.encoder import TextEncoder, load_pair, load_pretrained, save
 from eadpr.training.projection import MODULES
 
 POSITIONS = 512  # BERT's; more where inputs are longer
 SCRATCH = ResolvedSettings(pooling="mean", shared=True, question_tokens=32, passage_tokens=160)
-MOST_TOKENS = 256  # of a model that names no length
 SPECIAL = {f"{name.lower()}_token": f"[{name}]" for name in ("PAD", "UNK", "CLS", "SEP", "MASK")}
 
 
@@ -56,10 +55,7 @@ def _load_pretrained(base: Base, settings: EncoderSettings) -> list[TextEncoder]
             " and arms do not; set base.model to encoders without them"
         )
     if not model_folders.has_two_sides(base.model):
-        model, tokenizer = pretrained(base.model, revision=base.revision, setting="base.model")
-        length = min(position_limit(model), MOST_TOKENS)
-        stated = SCRATCH.model_copy(update={"question_tokens": length, "passage_tokens": length})
-        return [TextEncoder(model, tokenizer, settings.resolve(stated), "passage")]
+        return [load_pretrained(base.model, settings, revision=base.revision, setting="base.model")]
     return list(dict.fromkeys(load_pair(Path(base.model), settings)))
 
 

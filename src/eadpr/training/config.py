@@ -84,6 +84,14 @@ class ResolvedSettings(EncoderSettings):
         """What multiplies the scores in a loss."""
         return self.scale or self._usual_scale
 
+    def describe(self) -> str:
+        """Return the settings as one line for people."""
+        prompts = f"prompts {self.prompts.question!r} and {self.prompts.passage!r}"
+        return (
+            f"{self.pooling} pooling, {self.similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"
+            f" title {self.title}, at most {self.question_tokens} and {self.passage_tokens} tokens"
+        )
+
     def with_scale(self, scale: float) -> "ResolvedSettings":
         """Return the same settings with another scale of the scores in a loss."""
         return self.model_copy(update={"scale": None if scale == self._usual_scale else scale})

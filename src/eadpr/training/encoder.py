@@ -1,11 +1,13 @@
 """Text to vectors: a Hugging Face encoder, its tokenizer and a pooling; score is the dot product of two vectors.
 
-Input forms follow DPR (Karpukhin et al., 2020): question `[CLS] q [SEP]`, passage `[CLS] title [SEP] text [SEP]` cut
-longest first, token types all zero. Weights are safetensors only; no code or pickle of a model is ever run.
+Input forms follow DPR (Karpukhin et al., 2020), where a model says nothing else of itself: question `[CLS] q [SEP]`,
+passage `[CLS] title [SEP] text [SEP]` cut longest first, token types all zero. Weights are safetensors only; no code or
+pickle of a model is ever run.
 Shapes: B texts, T tokens, D dimensions of a vector.
 """
 
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -19,10 +21,10 @@ from eadpr.runtime.model_folders import sides_differ
 from eadpr.runtime.section import checked
 from eadpr.training.config import EncoderSettings, ResolvedSettings
 from eadpr.training.pretrained import load_whole
-from eadpr.training.projection import MODULES, Projection
+from eadpr.training.projection import DenseLayers, Projection, load_layers
+from eadpr.training.self_description import SETTINGS, UNLIMITED, check_end_token, read_description
 
 Side = Literal["question", "passage"]
-SETTINGS = "encoder.json"
 TOKENISED_AT_ONCE = 4096  # texts, where there may be many
 INPUTS = ["input_ids", "attention_mask"]  # no token types, so that they are 0 for both texts of a pair
 
@@ -36,13 +38,15 @@ class TextEncoder(torch.nn.Module):
         tokenizer: PreTrainedTokenizerBase,
         settings: ResolvedSettings,
         side: Side,
-        projection: Projection | None = None,
+        projection: Projection | DenseLayers | None = None,
     ) -> None:
         super().__init__()
         if tokenizer.pad_token_id is None:
             raise ValueError(
                 f"the tokenizer of {model.name_or_path or 'the encoder'} has no padding token; use another"
             )
+        if settings.pooling == "last":
+            check_end_token(tokenizer)
         if hasattr(model, "pooler"):
             model.pooler = None  # unused; if a checkpoint lacks it, it is random again at every load
         self.model = model
@@ -50,6 +54,8 @@ class TextEncoder(torch.nn.Module):
         self.projection = projection
         self.settings = settings
         self.side = side
+        # Decoders would keep the keys and values of every layer.
+        self._options = {"use_cache": False} if "use_cache" in signature(model.forward).parameters else {}
         longest = max(settings.question_tokens, settings.passage_tokens)
         if longest > position_limit(model):
             raise ValueError(
@@ -59,7 +65,7 @@ class TextEncoder(torch.nn.Module):
 
     @property
     def dim(self) -> int:
-        return self.model.config.hidden_size
+        return self.model.config.hidden_size if self.projection is None else self.projection.dim
 
     @property
     def pad_id(self) -> int:
@@ -71,7 +77,7 @@ class TextEncoder(torch.nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, D) float32."""
-        states = self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        states = self.model(input_ids=input_ids, attention_mask=attention_mask, **self._options).last_hidden_state
         vectors = pool(states, attention_mask, self.settings.pooling)
         if self.projection is not None:
             vectors = self.projection(vectors)
@@ -146,7 +152,7 @@ class Encoders(NamedTuple):
 
 def position_limit(model: PreTrainedModel) -> int:
     """Return the longest input that the model has positions for; RoBERTa keeps the first rows for padding."""
-    limit = getattr(model.config, "max_position_embeddings", None) or 10**9
+    limit = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             return limit - module.padding_idx - 1
@@ -170,6 +176,30 @@ def pretrained(
     return model, tokenizer
 
 
+def load_pretrained(
+    name: str, asked: EncoderSettings, *, revision: str | None = None, setting: str = "the encoder"
+) -> TextEncoder:
+    """Load the one encoder of a folder or hub name as it says of itself, with the settings `asked` for in their place.
+
+    Raises ValueError for what `read_description` and `load_whole` refuse, and for states of another size.
+    """
+    description = read_description(name, revision, setting=setting)
+    settings = description.resolve(asked)
+    model, tokenizer = pretrained(name, revision, setting=setting)
+    if description.width not in (None, model.config.hidden_size):
+        raise ValueError(
+            f"{description.label} pools states of {description.width} numbers, but its model has"
+            f" {model.config.hidden_size}; is the folder of one model?"
+        )
+    # What is asked for is not cut, but refused where it is too long.
+    most = min(position_limit(model), tokenizer.model_max_length)
+    for key in ("question_tokens", "passage_tokens"):
+        if getattr(asked, key) == "auto" and getattr(settings, key) > most:
+            settings = settings.model_copy(update={key: most})
+    layers = DenseLayers.load(description.dense) if description.dense else None
+    return TextEncoder(model, tokenizer, settings, "passage", layers)
+
+
 def settings_of(folder: Path) -> ResolvedSettings:
     """Read the settings that a model folder was saved with."""
     path = folder / SETTINGS
@@ -185,7 +215,7 @@ def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> T
     path = folder_of(folder, side)
     model, tokenizer = pretrained(str(path))
     resolved = settings.resolve(saved) if settings else saved
-    return TextEncoder(model, tokenizer, resolved, side, Projection.load(path)).eval()
+    return TextEncoder(model, tokenizer, resolved, side, load_layers(path)).eval()
 
 
 def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
@@ -223,7 +253,9 @@ def _save_side(folder: Path, encoder: TextEncoder, max_tokens: int) -> None:
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     if encoder.projection is not None:
         encoder.projection.save(folder)
-        modules += MODULES
+        modules += encoder.projection.parts
+    if encoder.settings.similarity == "cosine":
+        modules.append((f"{len(modules)}_Normalize", "Normalize"))
     _write_sentence_transformers(folder, encoder, modules, max_tokens)
 
 
@@ -231,7 +263,8 @@ def _write_sentence_transformers(
     folder: Path, encoder: TextEncoder, modules: Sequence[tuple[str, str]], max_tokens: int
 ) -> None:
     """Write the files of sentence-transformers, in the form that its older releases read too."""
-    dim, pooling = encoder.dim, encoder.settings.pooling
+    settings = encoder.settings
+    prompts = {"query": settings.prompts.question, "document": settings.prompts.passage}
     write_json(
         folder / "modules.json",
         [
@@ -239,14 +272,19 @@ def _write_sentence_transformers(
             for i, (path, kind) in enumerate(modules)
         ],
     )
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_tokens, "do_lower_case": False})
-    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot", "prompts": {}})
+    lengths = {"max_seq_length": max_tokens, "do_lower_case": settings.lowercase}
+    write_json(folder / "sentence_bert_config.json", lengths)
+    write_json(
+        folder / "config_sentence_transformers.json",
+        {"similarity_fn_name": settings.similarity, "prompts": prompts if any(prompts.values()) else {}},
+    )
     (folder / "1_Pooling").mkdir(exist_ok=True)
     write_json(
         folder / "1_Pooling" / "config.json",
         {
-            "word_embedding_dimension": dim,
-            "pooling_mode_cls_token": pooling == "cls",
-            "pooling_mode_mean_tokens": pooling == "mean",
+            "word_embedding_dimension": encoder.model.config.hidden_size,
+            "pooling_mode_cls_token": settings.pooling == "cls",
+            "pooling_mode_mean_tokens": settings.pooling == "mean",
+            **({"pooling_mode_lasttoken": True} if settings.pooling == "last" else {}),
         },
     )

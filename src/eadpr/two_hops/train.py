@@ -18,7 +18,7 @@ from eadpr.training.arm import ArmInputs
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import Encoders, load_pair, save
 from eadpr.training.inputs import PassageInputs, tokenise_questions
-from eadpr.training.projection import Projection
+from eadpr.training.projection import DenseLayers, Projection
 from eadpr.training.state import TrainingState
 from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops, tokenise_second_hops
 from eadpr.two_hops.config import TwoHop
@@ -78,6 +78,8 @@ def _load_encoders(init: Path, settings: MultihopSettings) -> Encoders:
     """
     train = settings.train
     encoders = Encoders(*load_pair(init, settings.encoder.model_copy(update={"shared": settings.two_hop.shared})))
+    if settings.two_hop.projection and isinstance(encoders.passage.projection, DenseLayers):
+        raise ValueError(f"two_hop.projection: {init} has Dense modules of its own; set it to false")
     if settings.two_hop.projection and encoders.passage.projection is None:
         if train.freeze != "none":
             raise ValueError(

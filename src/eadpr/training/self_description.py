@@ -1,0 +1,225 @@
+"""What a model says of itself: `encoder.json` of our folders, or the files that sentence-transformers writes.
+
+No code and no pickle of a model is run. A module, pooling or similarity that is not computed here is refused by name,
+as its vectors would not be what its makers meant. Read are the files of sentence-transformers 6 and of older releases.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from eadpr.runtime.files import read_json
+from eadpr.runtime.model_folders import SIDES, is_folder
+from eadpr.runtime.section import checked
+from eadpr.training.config import NO_PROMPTS, EncoderSettings, Prompts, ResolvedSettings
+
+SETTINGS = "encoder.json"
+PUBLISHED = "eadpr.json"  # in a folder of `eadpr publish`: how it joins title and text
+WEIGHTS = "model.safetensors"
+TITLES = {"{title} {text}": "joined", "{text}": "none"}  # any other join writes a pair as one text
+UNLIMITED = 10**9  # tokens, where only the tokenizer and the positions say how many
+# A model without any of these files.
+SILENT = ResolvedSettings(pooling="mean", shared=True, question_tokens=256, passage_tokens=256)
+KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
+POOLINGS = {"cls": "cls", "mean": "mean", "lasttoken": "last"}  # sentence-transformers' names and ours
+LENGTHS = [f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "albert", "xlm-roberta")]
+
+
+class _Module(BaseModel):
+    path: str
+    type: str
+
+
+class DenseShape(BaseModel):
+    """The config.json of a Dense module."""
+
+    in_features: int
+    out_features: int
+    bias: bool = True
+    activation_function: Literal["torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Tanh"] = (
+        "torch.nn.modules.activation.Tanh"
+    )
+    use_residual: Literal[False] = False
+    module_input_name: Literal["sentence_embedding"] = "sentence_embedding"
+
+
+class _Lengths(BaseModel):
+    max_seq_length: int | None = None
+    query_length: int | None = None
+    document_length: int | None = None
+    do_lower_case: bool = False
+    query_expansion: None = None  # of models with a vector a token
+
+
+class _Model(BaseModel):
+    prompts: dict[str, str | None] = {}
+    default_prompt_name: str | None = None
+    similarity_fn_name: Literal["cosine", "dot"] | None = None
+    truncate_dim: None = None
+    model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
+
+
+class _Published(BaseModel):
+    join: str
+
+
+class Description(NamedTuple):
+    """What a model states; `width` is the size of the states that its pooling takes, None if unsaid."""
+
+    label: str
+    settings: ResolvedSettings
+    dense: Sequence[Path] = ()  # the folders of its Dense modules
+    width: int | None = None
+    pools_prompts: bool = True  # false: its pooling leaves prompts out
+
+    def resolve(self, asked: EncoderSettings) -> ResolvedSettings:
+        """Return the model's settings with those asked for in their place. Raises ValueError for prompts that the model
+        leaves out."""
+        settings = asked.resolve(self.settings)
+        if settings.prompts != NO_PROMPTS and not self.pools_prompts:
+            raise ValueError(
+                f"{self.label}: its pooling leaves prompts out (include_prompt in 1_Pooling/config.json), which is not"
+                " done here; set question and passage of encoder.prompts to ''"
+            )
+        return settings
+
+
+def read_description(name: str, revision: str | None = None, *, setting: str = "the model") -> Description:
+    """Return what a model folder or hub repository says of itself; `revision` is a commit or tag of a hub name.
+
+    Raises ValueError that begins with `setting` and the name for files that cannot be followed here, and for a hub that
+    does not answer.
+    """
+    files = _Files(name, revision, f"{setting} {name!r}")
+    folder = Path(name)
+    for own in (folder, folder.parent) if folder.name in SIDES else (folder,):
+        if is_folder(name) and (path := own / SETTINGS).is_file():
+            return Description(files.label, checked(ResolvedSettings, read_json(path), path))
+    modules = files.read("modules.json", list[_Module])
+    return Description(files.label, SILENT) if modules is None else _follow(files, modules)
+
+
+def check_end_token(tokenizer: Any) -> None:
+    """Raise ValueError where a tokenizer of Hugging Face has no token that ends a text."""
+    if tokenizer.eos_token_id is None and tokenizer.sep_token_id is None:
+        raise ValueError(
+            f"encoder.pooling: last needs a token that ends a text, but {tokenizer.name_or_path} has none (eos_token or"
+            " sep_token of its tokenizer); set mean or cls"
+        )
+
+
+class _Files:
+    """The files of a model folder, or of a hub repository, downloaded as needed."""
+
+    def __init__(self, name: str, revision: str | None, label: str) -> None:
+        self._name, self._revision, self.label = name, revision, label
+
+    def find(self, file: str) -> Path | None:
+        """Return the path of a file, None if the model has none."""
+        if is_folder(self._name):
+            path = Path(self._name) / file
+            return path if path.is_file() else None
+        from huggingface_hub import hf_hub_download, try_to_load_from_cache
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+        try:
+            return Path(hf_hub_download(self._name, file, revision=self._revision))
+        except LocalEntryNotFoundError as error:
+            if try_to_load_from_cache(self._name, file, revision=self._revision) is not None:  # known to be missing
+                return None
+            raise ValueError(f"{self.label}: no hub says whether it has {file}; connect, or name a folder") from error
+        except EntryNotFoundError:
+            return None
+
+    def need(self, file: str) -> Path:
+        if (path := self.find(file)) is None:
+            raise self.refuse(file, "is not there; is the folder whole, and are its weights safetensors?")
+        return path
+
+    def read(self, file: str, kind: Any) -> Any:
+        """Return the checked contents of a JSON file, None if the model has none."""
+        path = self.find(file)
+        try:
+            return path and TypeAdapter(kind).validate_python(read_json(path))
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where = ".".join(map(str, wrong["loc"]))
+            raise self.refuse(file, f"{where}: {wrong['msg']} (found {wrong['input']!r})") from error
+
+    def refuse(self, file: str, reason: str) -> ValueError:
+        return ValueError(f"{self.label}: {file}: {reason}")
+
+
+def _follow(files: _Files, modules: list[_Module]) -> Description:
+    dense = _check_modules(files, modules)
+    file = f"{modules[1].path}/config.json"
+    files.need(file)
+    pooling = files.read(file, dict[str, Any])
+    lengths = next((found for name in LENGTHS if (found := files.read(name, _Lengths))), _Lengths())
+    longest = lengths.max_seq_length or UNLIMITED
+    stated = {
+        "pooling": _choose_pooling(files, file, pooling),
+        "question_tokens": lengths.query_length or longest,
+        "passage_tokens": lengths.document_length or longest,
+        "lowercase": lengths.do_lower_case,
+        **_read_model(files, normalises=modules[-1].type.endswith(".Normalize")),
+    }
+    width = size = pooling.get("embedding_dimension", pooling.get("word_embedding_dimension"))
+    folders = []
+    for module in dense:
+        folders.append(files.need(f"{module.path}/{WEIGHTS}").parent)
+        shape = files.read(f"{module.path}/config.json", DenseShape)
+        if shape.in_features != size:
+            raise files.refuse(f"{module.path}/config.json", f"in_features is {shape.in_features}, but it gets {size}")
+        size = shape.out_features
+    settings = SILENT.model_copy(update=stated)
+    return Description(files.label, settings, folders, width, pooling.get("include_prompt", True))
+
+
+def _check_modules(files: _Files, modules: list[_Module]) -> list[_Module]:
+    """Return the Dense modules; raises ValueError unless they stand between a Pooling and at most one Normalize."""
+    kinds = [module.type.rpartition(".")[2] for module in modules]
+    for module, kind in zip(modules, kinds, strict=True):
+        if kind not in KINDS or not module.type.startswith("sentence_transformers."):
+            raise files.refuse("modules.json", f"{module.type} is not known here; known are {', '.join(KINDS)}")
+    dense = kinds.count("Dense")
+    expected = ["Transformer", "Pooling", *["Dense"] * dense, "Normalize"]
+    if modules[0].path or kinds not in (expected, expected[:-1]):
+        listed = ", ".join(f"{kind} in {module.path or '.'}" for kind, module in zip(kinds, modules, strict=True))
+        reason = f"holds {listed}; known are a Transformer in ., a Pooling, any Dense and a Normalize, in this order"
+        raise files.refuse("modules.json", reason)
+    return modules[2 : 2 + dense]
+
+
+def _choose_pooling(files: _Files, file: str, pooling: dict[str, Any]) -> str:
+    """Return the pooling by our name, from the key of today or those of older releases."""
+    older = [key.removeprefix("pooling_mode_") for key, value in pooling.items() if value is True]
+    modes = pooling.get("pooling_mode") or [key.removesuffix("_tokens").removesuffix("_token") for key in older]
+    modes = [modes] if isinstance(modes, str) else [mode for mode in modes if mode != "include_prompt"] or ["mean"]
+    if len(modes) > 1 or modes[0] not in POOLINGS:
+        raise files.refuse(file, f"pools by {' and '.join(map(str, modes))}; known is one of {', '.join(POOLINGS)}")
+    return POOLINGS[modes[0]]
+
+
+def _read_model(files: _Files, *, normalises: bool) -> dict[str, Any]:
+    """Return similarity, prompts and form of titles."""
+    model = files.read("config_sentence_transformers.json", _Model) or _Model()
+    published = files.read(PUBLISHED, _Published)
+    default = model.prompts.get(model.default_prompt_name) or ""
+    prompts = Prompts(
+        question=_choose_prompt(model.prompts, ("query", "question"), default),
+        passage=_choose_prompt(model.prompts, ("document", "passage", "corpus"), default),
+    )
+    return {
+        "similarity": "cosine" if normalises else model.similarity_fn_name or "cosine",
+        "prompts": prompts,
+        "title": TITLES.get(published.join, "pair") if published else "joined",
+    }
+
+
+def _choose_prompt(prompts: dict[str, str | None], names: Iterable[str], default: str) -> str:
+    """Return the first prompt of these names that is not empty, as sentence-transformers adds empty ones by itself."""
+    stated = [prompts[name] for name in names if prompts.get(name) is not None]
+    return next(filter(None, stated), "") if stated else default
