@@ -1,0 +1,251 @@
+"""A base takes a model as its makers meant it: the vectors of sentence-transformers, from its own files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import normalizers
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    LlamaConfig,
+    LlamaModel,
+    ModernBertConfig,
+    ModernBertModel,
+    Qwen3Config,
+    Qwen3Model,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from eadpr.runtime.model_folders import model_files
+from eadpr.search.encode import embed
+from eadpr.training.base import byte_level_bpe, make_base
+from eadpr.training.config import Prompts, ResolvedSettings
+from eadpr.training.encoder import load, pool, settings_of
+from eadpr.training.self_description import read_description
+from tests.training_toy import AUTO, BASE
+
+TEXTS = ["Alman was born in Aron.", "bevik wrote Letters", "Bevik’s liked quiet rooms and " + "long walks " * 40]
+TITLES = ["Alman", "", "Bevik"]
+JOINED = ["Alman Alman was born in Aron.", TEXTS[1], f"Bevik {TEXTS[2]}"]
+QUESTIONS = ["Where was Alman born?", "who wrote Bevik’s letters?", "long walks " * 40]
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+PROMPTS = {"query": "query: ", "document": "passage: "}
+DECODER = {**SIZES, "num_key_value_heads": 1, "head_dim": 8, "eos_token_id": 1, "bos_token_id": 2}
+
+# Model, configuration, form of one text, of two, and the special tokens in the order of their ids.
+MODELS = {
+    "bert": (BertModel, BertConfig(**SIZES, max_position_embeddings=40, pad_token_id=0), "[CLS] $A [SEP]",
+             "[CLS] $A [SEP] $B [SEP]", {"pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "unk": "[UNK]"}),
+    "xlm-r": (XLMRobertaModel, XLMRobertaConfig(**SIZES, max_position_embeddings=34, pad_token_id=1), "<s> $A </s>",
+              "<s> $A </s> </s> $B </s>", {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>"}),
+    "modernbert": (ModernBertModel, ModernBertConfig(
+        **SIZES, max_position_embeddings=64, local_attention=8, pad_token_id=0, cls_token_id=1, sep_token_id=2,
+        bos_token_id=1, eos_token_id=2), "[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]",
+        {"pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "unk": "[UNK]"}),
+    "qwen3": (Qwen3Model, Qwen3Config(**DECODER, max_position_embeddings=64, pad_token_id=0), "$A <end>",
+              "$A $B <end>", {"pad": "<pad>", "eos": "<end>", "bos": "<s>", "unk": "<unk>"}),
+    "llama": (LlamaModel, LlamaConfig(**DECODER, max_position_embeddings=64, pad_token_id=0), "<s> $A <end>",
+              "<s> $A <end> $B <end>", {"pad": "<pad>", "eos": "<end>", "bos": "<s>", "unk": "<unk>"}),
+}  # fmt: skip
+
+
+def write_plain(folder: Path, name: str, padding_side: str = "right") -> Path:
+    """Write a small random model in Hugging Face's layout."""
+    kind, config, single, pair, tokens = MODELS[name]
+    tokenizer = byte_level_bpe(
+        [*TEXTS, *QUESTIONS, "query: passage: "],
+        vocabulary=300,
+        special={f"{key}_token": token for key, token in tokens.items()},
+        normalizer=normalizers.NFC(),
+        single=single,
+        pair=pair,
+    )
+    tokenizer.padding_side = padding_side
+    torch.manual_seed(4)
+    config.vocab_size = len(tokenizer)
+    model = kind(config)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def write_model(folder: Path, name: str, *, pooling="mean", dense=(), normalise=True, side="right", **options) -> Path:
+    """Write a model as sentence-transformers does: `dense` are sizes, with a tanh before the last."""
+    library = pytest.importorskip("sentence_transformers")
+    from sentence_transformers.sentence_transformer import modules
+
+    length = options.pop("max_seq_length", None)
+    transformer = modules.Transformer(str(write_plain(folder, name, side)), max_seq_length=length)
+    transformer.do_lower_case = options.pop("do_lower_case", False)
+    layers = [transformer, modules.Pooling(16, pooling, include_prompt=options.pop("include_prompt", True))]
+    for number, size in enumerate(dense):
+        torch.manual_seed(number)
+        activation = torch.nn.Tanh() if number + 1 < len(dense) else torch.nn.Identity()
+        width = dense[number - 1] if number else 16
+        layers.append(modules.Dense(width, size, bias=not number, activation_function=activation))
+    layers += [modules.Normalize()] if normalise else []
+    library.SentenceTransformer(modules=layers, device="cpu", **options).save(str(folder))
+    return folder
+
+
+def make(folder: Path, model: Path, asked=AUTO) -> Path:
+    base = BASE.model_copy(update={"model": str(model)})
+    make_base(folder, folder / "base", base=base, settings=asked, expected=model_files(str(model)))
+    return folder / "base"
+
+
+@pytest.mark.parametrize(("name", "options"), [
+    ("bert", {"pooling": "cls"}),
+    ("bert", {"prompts": PROMPTS, "max_seq_length": 24}),
+    ("bert", {"normalise": False, "similarity_fn_name": "dot", "dense": (24, 8)}),
+    ("bert", {"dense": (12,), "prompts": {"passage": "passage: "}}),
+    ("xlm-r", {"prompts": PROMPTS, "max_seq_length": 32}),  # its positions: sentence-transformers alone fails on longer
+    ("modernbert", {"pooling": "cls", "max_seq_length": 32}),
+    ("qwen3", {"pooling": "lasttoken", "side": "left", "prompts": {"query": "Instruct: find it\nQuery:"}}),
+    ("llama", {"pooling": "lasttoken"}),
+    ("llama", {"pooling": "mean", "side": "left"}),
+])  # fmt: skip
+def test_a_base_has_the_vectors_of_sentence_transformers(tmp_path, name, options):
+    library = pytest.importorskip("sentence_transformers")
+    model = library.SentenceTransformer(str(write_model(tmp_path / "model", name, **options)), device="cpu")
+    passage_prompt = options.get("prompts", {}).get("passage", "")  # which `encode_document` looks for in vain
+    theirs = model.encode_query(QUESTIONS), model.encode_document([passage_prompt + text for text in JOINED])
+    base = make(tmp_path, tmp_path / "model")
+    question, passage = load(base, "question"), load(base, "passage")
+    ours = embed(question, question.question_ids(QUESTIONS)), embed(passage, passage.passage_ids(TITLES, TEXTS))
+    assert ours[0].shape[1] == passage.dim == model.get_embedding_dimension()
+    np.testing.assert_allclose(ours[0], theirs[0], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(ours[1], theirs[1], atol=1e-5, rtol=0)
+    saved = [
+        library.SentenceTransformer(str(base / f"{side}_encoder"), device="cpu") for side in ("question", "passage")
+    ]
+    np.testing.assert_allclose(saved[0].encode_query(QUESTIONS), theirs[0], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(saved[1].encode_document(JOINED), theirs[1], atol=1e-5, rtol=0)
+    assert saved[0].similarity_fn_name == options.get("similarity_fn_name", "cosine")
+    again = make(tmp_path / "again", base / "passage_encoder")
+    assert settings_of(again) == settings_of(base)
+
+
+def test_the_last_token_is_found_on_either_side_of_the_padding():
+    states = torch.arange(8.0).view(2, 4, 1)
+    mask = torch.tensor([[1, 1, 0, 0], [0, 0, 1, 1]])
+    assert pool(states, mask, "last").tolist() == [[1.0], [7.0]]
+    assert pool(states, mask, "mean").tolist() == [[0.5], [6.5]]
+
+
+def test_what_a_model_does_not_say_is_as_dpr_has_it_and_what_is_asked_for_wins(tmp_path):
+    silent = write_plain(tmp_path / "model", "bert")
+    pair = ResolvedSettings(pooling="mean", shared=True, question_tokens=40, passage_tokens=40)
+    assert settings_of(make(tmp_path, silent)) == pair
+    asked = {"pooling": "cls", "similarity": "cosine", "title": "none", "question_tokens": 12}
+    asked["prompts"] = Prompts(question="q: ", passage="p: ")
+    base = make(tmp_path / "asked", silent, AUTO.model_copy(update=asked))
+    assert settings_of(base) == pair.model_copy(update=asked)
+    passage = load(base, "passage")
+    assert passage.passage_ids(["Alman"], ["x"]) == [passage.tokenizer("p: x")["input_ids"]]
+    titled = load(base, "passage", AUTO.model_copy(update={"title": "pair"}))
+    assert titled.passage_ids(["Alman", ""], ["x", "y"]) == [
+        passage.tokenizer("p: Alman", "x")["input_ids"], passage.tokenizer("p: y")["input_ids"]
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=r"encoder\.question_tokens .* must not exceed the 40 positions"):
+        make(tmp_path / "long", silent, AUTO.model_copy(update={"question_tokens": 41}))
+
+
+def test_a_base_keeps_the_default_prompt_lower_case_and_lengths_by_side(tmp_path):
+    model = write_model(tmp_path / "model", "bert", max_seq_length=24)
+    change(model, "config_sentence_transformers.json", prompts={"all": "t: "}, default_prompt_name="all")
+    change(model, "sentence_bert_config.json", do_lower_case=True, query_length=10, max_seq_length=20)
+    found = settings_of(make(tmp_path, model))
+    assert (found.prompts, found.question_tokens, found.passage_tokens) == (
+        Prompts(question="t: ", passage="t: "),
+        10,
+        20,
+    )
+    passage = load(tmp_path / "base", "passage")
+    assert passage.question_ids(["WHO"]) == [passage.tokenizer("t: who")["input_ids"]]
+    assert json.loads((tmp_path / "base/passage_encoder/sentence_bert_config.json").read_text())["do_lower_case"]
+
+
+def change(folder: Path, file: str, **values) -> None:
+    found = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
+    (folder / file).write_text(json.dumps(found | values))
+
+
+POOLING, DENSE, MODEL = "1_Pooling/config.json", "2_Dense/config.json", "config_sentence_transformers.json"
+OLD = {"pooling_mode": None, "pooling_mode_mean_tokens": True}
+
+
+@pytest.mark.parametrize(("file", "values", "said"), [
+    (POOLING, {"pooling_mode": ["cls", "mean"]}, "pools by cls and mean; known is one of cls, mean, lasttoken"),
+    (POOLING, {**OLD, "pooling_mode_cls_token": True}, "pools by mean and cls"),
+    (POOLING, {"pooling_mode": "weightedmean"}, "pools by weightedmean;"),
+    (POOLING, {**OLD, "pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": True}, "pools by max;"),
+    (POOLING, {"embedding_dimension": 12}, f"{DENSE}: in_features is 16, but it gets 12"),
+    (POOLING, {"include_prompt": False}, r"leaves prompts out .* set question and passage of encoder\.prompts to ''"),
+    (DENSE, {"in_features": 8}, f"{DENSE}: in_features is 8, but it gets 16"),
+    (DENSE, {"out_features": 9}, r"2_Dense/model\.safetensors holds no weights of its config"),
+    (DENSE, {"activation_function": "os.system"}, rf"{DENSE}: activation_function: .* \(found 'os.system'\)"),
+    (DENSE, {"use_residual": True}, r"use_residual: .* \(found True\)"),
+    (MODEL, {"similarity_fn_name": "euclidean"}, r"similarity_fn_name: .* \(found 'euclidean'\)"),
+    (MODEL, {"truncate_dim": 4}, r"truncate_dim: .* \(found 4\)"),
+    (MODEL, {"model_type": "CrossEncoder"}, r"model_type: .* \(found 'CrossEncoder'\)"),
+])  # fmt: skip
+def test_settings_that_cannot_be_followed_are_refused_by_name(tmp_path, file, values, said):
+    model = write_model(tmp_path / "model", "bert", dense=(12,), prompts=PROMPTS)
+    change(model, file, **values)
+    with pytest.raises(ValueError, match=said) as error:
+        make(tmp_path, model)
+    assert str(model) in str(error.value)
+    assert not (tmp_path / "base").exists()
+
+
+@pytest.mark.parametrize(("edit", "said"), [
+    (lambda found: [*found, {"path": "4", "type": "custom.Whiten"}], "custom.Whiten is not known here"),
+    (lambda found: [*found[:2], *found[1:]], "holds .*, Pooling in 1_Pooling, Pooling in 1_Pooling, Dense"),
+    (lambda found: [found[0], *found[2:]], r"holds Transformer in \., Dense in 2_Dense"),
+    (lambda found: [{"path": ""}], r"modules\.json: 0\.type: Field required"),
+])  # fmt: skip
+def test_modules_that_are_not_known_are_refused_by_name(tmp_path, edit, said):
+    model = write_model(tmp_path / "model", "bert", dense=(12,))
+    (model / "modules.json").write_text(json.dumps(edit(json.loads((model / "modules.json").read_text()))))
+    with pytest.raises(ValueError, match=said):
+        read_description(str(model))
+
+
+def test_pickled_weights_and_lost_files_are_refused_by_name(tmp_path):
+    model = write_model(tmp_path / "model", "bert", dense=(12,))
+    (model / "2_Dense/model.safetensors").rename(model / "2_Dense/pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"2_Dense/model\.safetensors: is not there; .* are its weights safetensors"):
+        make(tmp_path, model)
+    (model / POOLING).unlink()
+    with pytest.raises(ValueError, match=f"{POOLING}: is not there"):
+        make(tmp_path, model)
+
+
+def test_last_needs_a_token_that_ends_a_text(tmp_path):
+    model = write_plain(tmp_path / "model", "qwen3")
+    change(model, "tokenizer_config.json", eos_token=None)
+    assert AutoTokenizer.from_pretrained(model).eos_token_id is None
+    with pytest.raises(ValueError, match=r"encoder\.pooling: last needs a token that ends a text, but .*model"):
+        make(tmp_path, model, AUTO.model_copy(update={"pooling": "last"}))
+
+
+def test_states_of_another_size_than_the_pooling_takes_are_refused(tmp_path):
+    model = write_model(tmp_path / "model", "bert")
+    change(model, POOLING, embedding_dimension=12)
+    with pytest.raises(ValueError, match=r"pools states of 12 numbers, but its model has 16"):
+        make(tmp_path, model)
+
+
+def test_a_published_model_keeps_its_form_of_titles(tmp_path):
+    model = write_model(tmp_path / "model", "bert")
+    for join, title in (("{title}[SEP]{text}", "pair"), ("{title} {text}", "joined"), ("{text}", "none")):
+        change(model, "eadpr.json", join=join)
+        assert read_description(str(model)).settings.title == title
