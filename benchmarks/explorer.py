@@ -48,6 +48,7 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
         "descriptions": [""] * len(names),
         "readersOfPaths": [], "evidence": "evidence: the answers", "rows": names,
         "confidence": 0.95, "metrics": metrics, "forms": {}, "losses": {}, "behind": {},
+        "notes": {"collection": [], "sets": {"made/test": []}, "counts": ""},
         "sets": {"made/test": list(range(questions))}, "ids": [f"q{i}" for i in range(questions)],
         "questions": [f"{types[i % 4]} is {' '.join(_words(draw, 6))} {i}?" for i in range(questions)],
         "answers": [[" ".join(_words(draw, 2))] for _ in range(questions)],

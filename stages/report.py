@@ -13,9 +13,10 @@ def main(
 
     from eadpr.readers.report import report_readers
     from eadpr.report import write as reports
+    from eadpr.report.config import ReportInputs
     from eadpr.robustness.report import report_robustness
 
-    inputs = reports.ReportInputs(
+    inputs = ReportInputs(
         records=records, positives=positives, evidence=evidence, distractors=distractors, negatives=negatives,
         examples=examples, training=training, pairs=pairs, outcomes=outcomes, accuracy=accuracy,
     )  # fmt: skip

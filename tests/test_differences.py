@@ -6,12 +6,12 @@ import pytest
 
 from eadpr.evaluation.outcomes import Outcomes, together
 from eadpr.report import markdown as tabulate
+from eadpr.report.config import Sampling
 from eadpr.report.differences import Comparison, compare, comparisons, difference_table
-from eadpr.report.plan import Sampling
 from tests.evaluated import cells, starred, write_outcomes
 
 SETTINGS = Sampling(resamples=10_000, confidence=0.95, seed=0)
-FEW = SETTINGS._replace(resamples=100)
+FEW = SETTINGS.model_copy(update={"resamples": 100})
 
 
 def per_question(ids, sums, counts):

@@ -15,7 +15,6 @@ from eadpr.explorer.config import Explore
 from eadpr.explorer.page import make_page, pack
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report.differences import compare
-from eadpr.report.plan import sampling_of
 from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
@@ -67,7 +66,7 @@ def test_columns_hold_the_measures_of_every_question(inputs, tmp_path):
     assert counts["positives without a distractor: an answer still stands in what is left"] == [1, 1, 1]
     # The same interval as the report's, though several are drawn together.
     sides = [Outcomes([inputs.outcomes / f"{arm}.parquet"]).of_trainings("main/dev", "aa") for arm in ("eadpr", "dpr")]
-    interval = compare(*sides, sampling_of(REPORT)).interval
+    interval = compare(*sides, REPORT).interval
     expected = [*(round(value, 5) for value in interval[:3]), interval.n]
     assert overview["differences"][0]["metrics"]["aa"] == expected
 

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.evaluation import kinds
-from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval
 from eadpr.readers.report import report_readers
 from eadpr.report import markdown, plot_data, plots
@@ -25,8 +24,6 @@ from eadpr.report import write as report
 from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.report.differences import Comparison, difference_table
 from eadpr.report.loss_log import LOSS, read_loss
-from eadpr.report.plan import make_plan, sampling_of
-from eadpr.report.tables import below_bm25
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
@@ -195,21 +192,6 @@ def test_the_main_table_and_the_metrics_by_hand(small):
     assert found["dpr"] == {"top1": 0.0, "top2": 0.5, "mrr3": 0.333333, "aa": 0.666667, "aa_evidence": 0.5}
 
 
-def test_an_arm_beyond_doubt_below_bm25_is_named(tmp_path):
-    """Of 40 questions BM25 has an answer among the first 20 passages of all, dpr of 10, eadpr of 39: of 40 drawn with
-    replacement all may be among those 39. Without such a column nothing is said."""
-    outcomes = {}
-    for name, hits in (("bm25", 40), ("dpr", 10), ("eadpr", 39)):
-        toy.write_outcomes(tmp_path / name, {"top20": [float(i < hits) for i in range(40)], "top100": [0.0] * 40})
-        outcomes[name] = Outcomes([tmp_path / name])
-    columns, sampling = ["top1", "top20", "top100", "mrr3"], sampling_of(REPORT)
-    (text,) = below_bm25("main/dev", outcomes, ["dpr", "eadpr"], columns, sampling)
-    pattern = r"\*\*Below BM25\*\* at top-20, in points: dpr − bm25 -75\.0 \[-87\.5, -6\d\.\d\]\. Fuse such an arm"
-    assert re.match(pattern, text), text
-    assert below_bm25("main/dev", outcomes, ["eadpr"], columns, sampling) == []
-    assert below_bm25("main/dev", outcomes, ["dpr"], ["mrr3", "top100"], sampling) == []
-
-
 def test_the_middle_of_the_first_span_gives_the_position_of_evidence(tmp_path):
     """In a passage of twelve characters, with thirds that begin at 0, 4 and 8; spans stand in the order of choice."""
     spans = [[(0, 4)], [(0, 7)], [(10, 12), (0, 2)], [(0, 8)], [(0, 12)], [(8, 11)], [(11, 12)]]
@@ -364,7 +346,7 @@ def test_without_an_annotator_there_is_no_accuracy_of_evidence(inputs):
 ])  # fmt: skip
 def test_which_rows_are_compared(arms, compare, expected):
     settings = changed(trainings={arm: [arm] for arm in arms}, compare=compare)
-    assert make_plan(settings, []).comparisons == expected
+    assert settings.comparisons == expected
 
 
 @pytest.mark.parametrize("compare", [{"dpr": "dpr"}, {"dpr": "eadpr", "eadpr": "dpr"}])
@@ -416,7 +398,7 @@ def test_fewer_compared_pairs_are_counted():
     first = pd.DataFrame({"sums": [1.0, 1.0, 1.0, 0.0], "counts": [2, 2, 1, 1]}, index=list("abcd"))
     second = pd.DataFrame({"sums": [1.0, 0.0, 0.0], "counts": [1, 2, 1]}, index=list("abc"))
     rows = [Comparison("eadpr − dpr", [([first], [second]), ([first], [first])])]
-    _, _, fewer = difference_table(rows, ["AA", "placebo"], sampling_of(REPORT))
+    _, _, fewer = difference_table(rows, ["AA", "placebo"], REPORT)
     assert fewer.endswith(": eadpr − dpr at AA 3 of 4.")
 
 
@@ -462,9 +444,9 @@ def test_the_top_k_curve_equals_a_naive_count(ranks):
 
 def test_running_mean_and_looks_of_arms():
     assert plots.smooth(np.array([4.0, 2, 0, 6]), 2).tolist() == [4, 3, 1, 3]
-    styles = plots.look(["bm25", *(f"arm{i}" for i in range(20))])
-    assert styles["bm25"]["color"] == plots.GREY
-    assert len({tuple(style.values()) for style in styles.values()}) == 21
+    styles = plots.look(["bm25", "untrained", *(f"arm{i}" for i in range(20))])
+    assert styles["bm25"]["color"] == styles["untrained"]["color"] == plots.GREY
+    assert len({tuple(style.values()) for style in styles.values()}) == 22
     assert plots.look(["bm25", "arm0"])["arm0"] == styles["arm0"]
 
 
@@ -498,7 +480,7 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
     assert files.tree_sha256(inputs / "one") == files.tree_sha256(inputs / "two")
     folder = inputs / "one" / "small"
     plotted = ("topk", "loss", "aa_by_type", "aa_by_position", "score_differences")
-    expected = {"table.md", "metrics"} | {f"{name}.{kind}" for name in plotted for kind in ("csv", "svg")}
+    expected = {"table.md", "notes.json", "metrics"} | {f"{name}.{kind}" for name in plotted for kind in ("csv", "svg")}
     assert {path.name for path in folder.iterdir()} == expected
     for name in plotted:
         text = (folder / f"{name}.svg").read_text(encoding="utf-8")

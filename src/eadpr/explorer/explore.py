@@ -14,7 +14,7 @@ from eadpr.explorer.page import make_page
 from eadpr.explorer.rankings import ExploreInputs, ShownRanking
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
-from eadpr.report.plan import ReportPlan, make_plan
+from eadpr.report.notes import NOTES
 from eadpr.report.summary import load_rows
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets, read
@@ -46,8 +46,8 @@ def run(
     _check_names("arm", arms, available)
     _check_names("set", question_sets, sets.evaluate)
     shown = [available[name] for name in dict.fromkeys(arms or [*usual, *with_near_duplicates])]
-    plan = make_plan(settings, list(dict.fromkeys(question_sets)) or sets.evaluate)
-    questions = gather.read_questions_of(inputs.records, plan.sets)
+    names = list(dict.fromkeys(question_sets)) or sets.evaluate
+    questions = gather.read_questions_of(inputs.records, names)
     columns = [rankings.read_columns(ranking, questions, depth) for ranking in shown]
     number = rankings.Numbering()
     details = list(gather.details(inputs, shown, questions, columns, settings, number))
@@ -57,7 +57,7 @@ def run(
         "aside": [] if arms else with_near_duplicates,
         "decimals": [ranking.decimals for ranking in columns],
         **_question_columns(inputs, questions),
-        **_measures(inputs, shown, questions, plan),
+        **_measures(inputs, shown, questions, settings),
         **_texts(shown, settings, questions),
     }
     texts = number.texts(PassageStore(inputs.records / "passages.parquet"), shown)
@@ -128,13 +128,13 @@ def _question_columns(inputs: ExploreInputs, questions: MeasuredQuestions) -> di
 
 
 def _measures(
-    inputs: ExploreInputs, shown: Sequence[ShownRanking], questions: MeasuredQuestions, plan: ReportPlan
+    inputs: ExploreInputs, shown: Sequence[ShownRanking], questions: MeasuredQuestions, settings: ReportArms
 ) -> dict[str, Any]:
     """Return each question's first hits and values, and the overview."""
-    rows = load_rows(inputs.outcomes, plan.rows, plan.sets)
+    rows = load_rows(inputs.outcomes, settings.rows, [*questions.members])
     present = rows.rows[rows.rows["by"] == ""]["metric"].unique().tolist()
     deepest = max(int(metric[3:]) for metric in present if metric.startswith("mrr"))
-    columns = [metric for metric in plan.columns if metric in present]
+    columns = [metric for metric in settings.columns if metric in present]
     outcomes = [Outcomes([ranking.outcomes]) for ranking in shown]
     first = []
     for ranking in outcomes:
@@ -151,14 +151,21 @@ def _measures(
             values[metric].append([short, counts])
     return {
         "deepest": deepest,
-        "rows": list(plan.rows),
-        "confidence": plan.sampling.confidence,
+        "rows": list(settings.rows),
+        "confidence": settings.confidence,
         "metrics": {name: [md.title(name), words.explain_metric(name), name in AWARENESS] for name in columns},
         "first": first,
         "values": values,
-        "overview": {name: overview.make_overview(name, rows, inputs, plan) for name in plan.sets},
-        "losses": overview.loss_curves(inputs.training, plan.arms),
+        "overview": {name: overview.make_overview(name, rows, inputs, settings) for name in questions.members},
+        "losses": overview.loss_curves(inputs.training, settings.trainings),
+        "notes": _read_notes(inputs.report / NOTES),
     }
+
+
+def _read_notes(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `dvc repro report`")
+    return files.read_json(path)
 
 
 def _sums(outcomes: Outcomes, questions: MeasuredQuestions, metric: str) -> tuple[list[float], list[int]]:

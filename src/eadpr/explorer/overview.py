@@ -9,16 +9,15 @@ import numpy as np
 import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS
-from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import together
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.explorer import words
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report import counts
 from eadpr.report import markdown as md
-from eadpr.report.differences import compare
+from eadpr.report.config import ReportArms, Rows, Sampling
+from eadpr.report.differences import compare, is_fixed
 from eadpr.report.loss_log import read_loss
-from eadpr.report.plan import ReportPlan, Rows, Sampling
 from eadpr.report.summary import MeasuredRows, select_set
 from eadpr.runtime import files
 
@@ -37,27 +36,29 @@ class Side(NamedTuple):
     fixed: bool = False
 
 
-def make_overview(name: str, measured: MeasuredRows, inputs: ExploreInputs, plan: ReportPlan) -> dict[str, Any]:
+def make_overview(name: str, measured: MeasuredRows, inputs: ExploreInputs, settings: ReportArms) -> dict[str, Any]:
     def read(row: str, metric: str) -> list[pd.DataFrame]:
         return measured.outcomes[row].of_trainings(name, metric)
 
-    columns, rows = plan.columns, list(plan.rows)
-    means = _intervals((Side(row, metric, read(row, metric)) for row in rows for metric in columns), plan.sampling)
+    columns, rows = settings.columns, list(settings.rows)
+    means = _intervals((Side(row, metric, read(row, metric)) for row in rows for metric in columns), settings)
     compared = (
-        Side(row, metric, read(row, metric), read(reference, metric), BM25 in (row, reference))
-        for row, reference in plan.comparisons
+        Side(row, metric, read(row, metric), read(reference, metric), is_fixed(row, reference))
+        for row, reference in settings.comparisons
         for metric in columns
     )
-    differences = _intervals(compared, plan.sampling)
+    differences = _intervals(compared, settings)
     scores = _read_points(inputs.report / "score_differences.csv", name).groupby("metric", sort=False)
     return {
         "means": {row: means[row] for row in rows},
-        "differences": [{"row": row, "with": other, "metrics": differences[row]} for row, other in plan.comparisons],
-        "trainings": {row: len(names) for row, names in plan.rows.items()},
+        "differences": [
+            {"row": row, "with": other, "metrics": differences[row]} for row, other in settings.comparisons
+        ],
+        "trainings": {row: len(names) for row, names in settings.rows.items()},
         "topk": _curves(_read_points(inputs.report / "topk.csv", name), rows, "accuracy"),
-        "types": _shares_by_type(inputs.report / "aa_by_type.csv", name, [*plan.arms]),
+        "types": _shares_by_type(inputs.report / "aa_by_type.csv", name, [*settings.trainings]),
         "scores": {metric: _curves(points, rows, "low", "high", "share") for metric, points in scores},
-        "counts": list(_counts(name, measured.rows, inputs, plan)),
+        "counts": list(_counts(name, measured.rows, inputs, settings)),
     }
 
 
@@ -86,11 +87,11 @@ def _intervals(sides: Iterable[Side], sampling: Sampling) -> dict[str, dict[str,
             difference = compare(side.trainings, side.reference, sampling, fixed=side.fixed)
             intervals[side.row][side.metric] = _as_list(difference.interval)
         else:
-            mean = paired_bootstrap(sums, np.zeros_like(sums), counts=counts, **sampling._asdict())
+            mean = paired_bootstrap(sums, np.zeros_like(sums), counts=counts, **sampling.options)
             intervals[side.row][side.metric] = _as_list(mean.both)
     for group in single.values():
         values = np.array([differences for _, differences, _ in group])
-        boot = paired_bootstrap(values, np.zeros_like(values), counts=group[0][2], **sampling._asdict())
+        boot = paired_bootstrap(values, np.zeros_like(values), counts=group[0][2], **sampling.options)
         for (side, _, _), interval in zip(group, boot.each, strict=True):
             intervals[side.row][side.metric] = _as_list(interval)
     return intervals
@@ -120,33 +121,35 @@ def _read_points(path: Path, name: str) -> pd.DataFrame:
     return points[points["question_set"] == name]
 
 
-def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, plan: ReportPlan) -> Iterator[list[Any]]:
+def _counts(name: str, means: pd.DataFrame, inputs: ExploreInputs, settings: ReportArms) -> Iterator[list[Any]]:
     """Yield label, meaning and a number for each row of the overview (None if it has none)."""
     of_set = select_set(means, name)
     counted = {(row, metric): n for row, metric, n in of_set[["row", "metric", "n"]].itertuples(index=False)}
     for key, label in counts.QUESTIONS.items():
         text = label if key == "n" else f"questions {label}"
-        yield from _line(text, words.MEANINGS.get(key, ""), [counted.get((row, key)) for row in plan.rows])
+        yield from _line(text, words.MEANINGS.get(key, ""), [counted.get((row, key)) for row in settings.rows])
     for key, label in counts.PAIRS.items():
         metric = key.removeprefix("n_")
         if metric in AWARENESS:
             title = label
         else:
             metric, label = key, f"{title} {label}"
-        yield from _line(label, "", [counted.get((row, metric)) for row in plan.rows])
-    logged = [_read_numbers(inputs.training / row / "metrics.json", row in plan.arms) for row in plan.rows]
+        yield from _line(label, "", [counted.get((row, metric)) for row in settings.rows])
+    logged = [_read_numbers(inputs.training / row / "metrics.json", row in settings.trainings) for row in settings.rows]
     for key, label in counts.TRAINING.items():
         text = label if key == "questions" else f"training: {label}"
         yield from _line(text, words.MEANINGS.get(key, ""), [numbers.get(key) for numbers in logged])
-    refused = [_read_numbers(inputs.negatives / row / "report.json", row in plan.arms) for row in plan.rows]
+    refused = [
+        _read_numbers(inputs.negatives / row / "report.json", row in settings.trainings) for row in settings.rows
+    ]
     for key, label in words.REFUSED.items():
         yield from _line(label, "", [numbers.get(key) for numbers in refused])
     distractors = files.read_json(inputs.distractors / "report.json").get(name, {})
-    for strategy in (plan.strategy, "placebo", "placebo_words"):
-        text = "a distractor" if strategy == plan.strategy else f"the placebo “{strategy.replace('_', ' ')}”"
+    for strategy in (settings.strategy, "placebo", "placebo_words"):
+        text = "a distractor" if strategy == settings.strategy else f"the placebo “{strategy.replace('_', ' ')}”"
         for reason, count in distractors.get(strategy, {}).get("cut", {"dropped": {}})["dropped"].items():
             why = words.DROPPED.get(reason, reason.replace("_", " "))
-            yield [f"positives without {text}: {why}", "not compared in that measure", [count] * len(plan.rows)]
+            yield [f"positives without {text}: {why}", "not compared in that measure", [count] * len(settings.rows)]
 
 
 def _line(label: str, meaning: str, values: Sequence[float | None]) -> Iterator[list[Any]]:

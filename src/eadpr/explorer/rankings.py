@@ -17,7 +17,6 @@ from eadpr.evaluation.outcomes import MeasuredQuestions
 from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ranking_among
 from eadpr.explorer import words
 from eadpr.report.config import ReportArms
-from eadpr.report.plan import make_plan
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import NearDuplicate, Ranked
@@ -71,7 +70,7 @@ class RankingColumns(NamedTuple):
 def list_rankings(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[int]) -> dict[str, ShownRanking]:
     """Return by name the rankings of the report's rows, then those with near-duplicates for each of `counts` but 0."""
     rankings = []
-    for names in make_plan(settings, ()).rows.values():
+    for names in settings.rows.values():
         for name in names:
             table, outcomes = inputs.rankings / name / "evaluate.parquet", inputs.outcomes / f"{name}.parquet"
             description = words.describe_ranking(name, settings)
@@ -95,7 +94,7 @@ def list_rankings(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[
 
 def choose_default(settings: ReportArms, counts: Sequence[int]) -> tuple[list[str], list[str]]:
     """Return the first training of each row of the report, and its rankings with the fewest near-duplicates."""
-    first = [names[0] for names in make_plan(settings, ()).rows.values()]
+    first = [names[0] for names in settings.rows.values()]
     with_near_duplicates = []
     for count in [count for count in counts if count][:1]:
         for generator in settings.robustness.active:

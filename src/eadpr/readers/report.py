@@ -9,9 +9,8 @@ import pandas as pd
 from eadpr.readers.config import Read
 from eadpr.report import markdown as md
 from eadpr.report import plots
-from eadpr.report.config import ReportArms
+from eadpr.report.config import Pairs, ReportArms, Rows, Sampling
 from eadpr.report.differences import comparisons, difference_table
-from eadpr.report.plan import Pairs, Rows, Sampling, choose_pairs, sampling_of
 from eadpr.report.summary import MeasuredRows, average_trainings, load_rows, nest_means, round_means, select_set
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
@@ -29,8 +28,8 @@ def report_readers(
 ) -> list[str]:
     """Report every reader, those of passages first, with the answer awareness of the rankings they read (PiCL, Figure
     2). A `report.Section` once all but the last two arguments are bound; JSON and plots go to `folder`."""
-    rows, sampling, parts = settings.reading.trainings, sampling_of(settings), []
-    pairs = choose_pairs([*rows], rows, settings.compare, settings.baseline)
+    rows, sampling, parts = settings.reading.trainings, settings, []
+    pairs = settings.pair([*rows], rows)
     for reader in sorted(settings.reading.active, key=lambda name: name in settings.of_paths):
         measured = load_rows(outcomes / "reading" / reader, rows, sets.evaluate)
         for name, means in measured.trainings.groupby("row"):
@@ -94,4 +93,4 @@ def tables_of_paths(
 
 def pairs_of_paths(rows: Rows, settings: ReportArms) -> Pairs:
     """Pair each ranking with the one that report.compare gives it, where that is read too, else with the first."""
-    return choose_pairs([*rows], rows, settings.compare, next(iter(rows)))
+    return settings.pair([*rows], rows, next(iter(rows)))

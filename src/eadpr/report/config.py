@@ -1,15 +1,50 @@
-"""Settings of the stage `report`."""
+"""Settings of the stage `report`, and the rows and comparisons that follow from them."""
 
-from typing import Self
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from eadpr.evaluation.config import BM25
 from eadpr.evaluation.kinds import KindName
 from eadpr.runtime.section import Section
 from eadpr.supervision.config import Strategy
 
+UNTRAINED = "untrained"  # the arm of params.yaml without a step
+Rows = Mapping[str, Sequence[str]]  # a row of the tables -> its trainings, which are files of outcomes
+Pairs = Sequence[tuple[str, str]]  # (row, the row it is compared with)
 
-class Report(Section):
+
+class ReportInputs(NamedTuple):
+    """Folders, the table `evidence`, and the file `accuracy` that `evaluate_evidence` wrote."""
+
+    records: Path
+    positives: Path
+    evidence: Path
+    distractors: Path
+    negatives: Path
+    examples: Path
+    training: Path
+    pairs: Path
+    outcomes: Path
+    accuracy: Path
+
+
+class Sampling(Section):
+    """The resampling behind intervals and tests."""
+
+    resamples: int = Field(ge=100)
+    confidence: float = Field(gt=0, lt=1)
+    seed: int = Field(ge=0)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `paired_bootstrap`."""
+        return {name: getattr(self, name) for name in Sampling.model_fields}
+
+
+class Report(Sampling):
     """`columns`, `differences` and the lists of `by`, one per kind of question, name metrics of `evaluate`; `configs`
     checks them. `compare` maps an arm to the row it is compared with; all others are compared with `baseline`."""
 
@@ -18,9 +53,6 @@ class Report(Section):
     by: dict[KindName, list[str]]
     baseline: str
     compare: dict[str, str]
-    resamples: int = Field(ge=100)
-    confidence: float = Field(gt=0, lt=1)
-    seed: int = Field(ge=0)
     bins: int = Field(ge=2)
 
     @model_validator(mode="after")
@@ -61,3 +93,24 @@ class ReportArms(Report):
     reading: MeasuredBy
     of_paths: list[str]
     strategy: Strategy
+
+    @property
+    def rows(self) -> Rows:
+        """BM25, the arms and the fused rankings."""
+        return {BM25: [BM25]} | self.trainings | {name: [name] for name in self.fused}
+
+    def pair(self, names: Sequence[str], rows: Collection[str], baseline: str | None = None) -> Pairs:
+        """Pair each name with the row that `compare` gives it, else with the baseline; each pair once, no row with
+        itself. A name has no pair where neither is among `rows`."""
+        pairs = []
+        for name in names:
+            reference = self.compare.get(name)
+            if reference not in rows:
+                reference = baseline or self.baseline
+            if reference in rows and reference != name and self.compare.get(reference) != name:
+                pairs.append((name, reference))
+        return pairs
+
+    @property
+    def comparisons(self) -> Pairs:
+        return self.pair([*self.trainings, *self.fused], self.rows)

@@ -13,7 +13,7 @@ from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import Outcomes, together
 from eadpr.evaluation.statistics import Interval, Intervals, holm, paired_bootstrap, paired_randomisation
 from eadpr.report import markdown as md
-from eadpr.report.plan import Pairs, Sampling
+from eadpr.report.config import UNTRAINED, Pairs, Sampling
 
 Trainings = Sequence[pd.DataFrame]  # one metric of an arm, by training, as `Outcomes` give it
 
@@ -21,7 +21,8 @@ Trainings = Sequence[pd.DataFrame]  # one metric of an arm, by training, as `Out
 class Comparison(NamedTuple):
     """A row of a table: two sides for each of its columns.
 
-    `labels` name the pairs of trainings, where they get rows too. `fixed`: one side has no seed to vary (BM25).
+    `labels` name the pairs of trainings, where they get rows too. `fixed`: one side
+    has no seed to vary.
     """
 
     label: str
@@ -63,11 +64,16 @@ def compare(first: Trainings, second: Trainings, sampling: Sampling, *, fixed: b
     sides = sums[: len(first)], sums[len(first) :]
     if len(first) != len(second) and not (fixed and 1 in (len(first), len(second))):
         sides = tuple(side.mean(axis=0) for side in sides)
-    resampling = {"counts": counts, "resamples": sampling.resamples, "seed": sampling.seed}
-    intervals = paired_bootstrap(*sides, **resampling, confidence=sampling.confidence)
+    intervals = paired_bootstrap(*sides, counts=counts, **sampling.options)
     fewest = min(int(training["counts"].sum()) for training in (*first, *second))
-    p = paired_randomisation(*sides, **resampling) if intervals.both else None
+    p = None
+    if intervals.both:
+        p = paired_randomisation(*sides, counts=counts, resamples=sampling.resamples, seed=sampling.seed)
     return Difference(intervals, p, int(counts.sum()), fewest)
+
+
+def is_fixed(*rows: str) -> bool:
+    return not {BM25, UNTRAINED}.isdisjoint(rows)
 
 
 def comparisons(
@@ -88,7 +94,7 @@ def comparisons(
         if len(names) == 1:
             names = names * count
         labels = [f"{first} − {second}" for first, second in zip(names, references, strict=False)]
-        yield Comparison(f"{row} − {reference}", read_sides(row, reference), labels, fixed=BM25 in (row, reference))
+        yield Comparison(f"{row} − {reference}", read_sides(row, reference), labels, fixed=is_fixed(row, reference))
 
 
 def difference_table(rows: Iterable[Comparison], columns: Sequence[str], sampling: Sampling) -> list[str]:

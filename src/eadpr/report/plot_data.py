@@ -14,8 +14,8 @@ from eadpr.evaluation.awareness import of_trainings
 from eadpr.evaluation.kinds import KINDS, KindName
 from eadpr.report import markdown as md
 from eadpr.report import plots
+from eadpr.report.config import ReportArms, ReportInputs, Rows
 from eadpr.report.loss_log import read_loss
-from eadpr.report.plan import ReportPlan, Rows
 from eadpr.report.summary import MeasuredRows
 from eadpr.storage.questions import read_question_ids
 
@@ -31,19 +31,23 @@ OUTER = 0.001  # share of score differences on either side that falls in the out
 
 
 def write_plots(
-    folder: Path, measured: MeasuredRows, means: pd.DataFrame, plan: ReportPlan, records: Path, training: Path,
-    pairs: Path,
-) -> None:  # fmt: skip
-    """Write every plot; `means` cover the rows, `training` and `pairs` folders."""
-    plots.write(folder / "topk", top_k_points(measured, plan.sets), TOP_K, list(plan.rows))
-    trained = [name for names in plan.arms.values() for name in names] + list(plan.one_hop)
-    plots.write(folder / "loss", loss_points(training, trained), LOSSES, trained)
-    arms = list(plan.arms)
+    folder: Path,
+    measured: MeasuredRows,
+    means: pd.DataFrame,
+    settings: ReportArms,
+    sets: Sequence[str],
+    inputs: ReportInputs,
+) -> None:
+    """Write every plot; `means` cover the rows."""
+    plots.write(folder / "topk", top_k_points(measured, sets), TOP_K, list(settings.rows))
+    trained = [name for names in settings.trainings.values() for name in names] + list(settings.one_hop)
+    plots.write(folder / "loss", loss_points(inputs.training, trained), LOSSES, trained)
+    arms = list(settings.trainings)
     for kind in KINDS:
         if KINDS[kind].groups:
             plot = plots.Plot(f"Answer awareness by {KINDS[kind].title}", partial(plots.by_kind, kind=kind))
-            plots.write(folder / f"aa_by_{kind}", kind_points(kind, means, arms, plan.sets), plot, arms)
-    differences = score_difference_points(records, pairs, plan.arms, plan.sets, plan.bins)
+            plots.write(folder / f"aa_by_{kind}", kind_points(kind, means, arms, sets), plot, arms)
+    differences = score_difference_points(inputs.records, inputs.pairs, settings.trainings, sets, settings.bins)
     plots.write(folder / "score_differences", differences, DIFFERENCES, arms)
 
 

@@ -19,8 +19,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from eadpr.evaluation.awareness import AWARENESS, symbol
+from eadpr.evaluation.config import BM25
 from eadpr.evaluation.kinds import KindName
 from eadpr.report import markdown as md
+from eadpr.report.config import UNTRAINED
 from eadpr.runtime import files
 
 GREY = "#7f7f7f"
@@ -49,9 +51,9 @@ T = TypeVar("T")
 
 
 def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the colour and line style of every arm: BM25 grey, all else in order."""
-    styles = {"bm25": {"color": GREY, "linestyle": "--"}}
-    for i, arm in enumerate(arm for arm in arms if arm != "bm25"):
+    """Return the colour and line style of every arm: what is not trained grey, all else in order."""
+    styles = {BM25: {"color": GREY, "linestyle": "--"}, UNTRAINED: {"color": GREY, "linestyle": ":"}}
+    for i, arm in enumerate(arm for arm in arms if arm not in styles):
         styles[arm] = {"color": COLOURS[i % len(COLOURS)], "linestyle": DASHES[i // len(COLOURS) % len(DASHES)]}
     return styles
 

@@ -13,9 +13,9 @@ from eadpr.evaluation.config import BM25, count_name
 from eadpr.evaluation.kinds import KINDS, KindName
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.report import markdown as md
-from eadpr.report.differences import compare, comparisons, difference_table
+from eadpr.report.config import ReportArms, Rows
+from eadpr.report.differences import comparisons, difference_table
 from eadpr.report.pair_texts import PairTexts
-from eadpr.report.plan import ReportPlan, Rows, Sampling
 from eadpr.report.summary import MACRO
 from eadpr.storage.questions import read_question_ids
 
@@ -24,23 +24,30 @@ AA_EVIDENCE = ("aa_evidence", "controlled_aa_evidence")  # their distractors may
 
 
 def tables_of_set(
-    name: str, means: pd.DataFrame, outcomes: Mapping[str, Outcomes], texts: PairTexts, plan: ReportPlan
+    name: str,
+    means: pd.DataFrame,
+    outcomes: Mapping[str, Outcomes],
+    texts: PairTexts,
+    notes: Sequence[str],
+    settings: ReportArms,
 ) -> list[str]:
-    """Return the set's heading and tables; `means` cover every row."""
+    """Return the set's heading and tables, with `notes` below the first; `means` cover every row."""
     means = means[means["question_set"] == name]
     totals = means[means["by"] == ""]
     count = totals[(totals["row"] == BM25) & (totals["metric"] == "n")]["n"].item()
     return [
         f"## {name}: {count:,.0f} questions",
-        *main_table(totals, plan.rows, plan.columns, texts),
-        *below_bm25(name, outcomes, [*plan.arms], plan.columns, plan.sampling),
-        *macro_table(means[means["by"] == MACRO], [*plan.rows], plan.columns),
+        *main_table(totals, settings.rows, settings.columns, texts),
+        *notes,
+        *macro_table(means[means["by"] == MACRO], [*settings.rows], settings.columns),
         *difference_table(
-            comparisons(outcomes, plan.comparisons, name, plan.differences), md.titles(plan.differences), plan.sampling
+            comparisons(outcomes, settings.comparisons, name, settings.differences),
+            md.titles(settings.differences),
+            settings,
         ),
-        *removed_table(totals, [*plan.arms], plan.columns, texts),
-        *two_hop_table(means, [row for row in plan.rows if row in plan.one_hop]),
-        *tables_by_kind(means, plan.by),
+        *removed_table(totals, [*settings.trainings], settings.columns, texts),
+        *two_hop_table(means, [row for row in settings.rows if row in settings.one_hop]),
+        *tables_by_kind(means, settings.by),
     ]
 
 
@@ -50,27 +57,6 @@ def main_table(totals: pd.DataFrame, rows: Rows, columns: Sequence[str], texts: 
     if repeated:
         parts.append(f"Mean ± standard deviation over trainings with different seeds: {repeated}.")
     return parts
-
-
-def below_bm25(
-    name: str, outcomes: Mapping[str, Outcomes], arms: Sequence[str], columns: Sequence[str], sampling: Sampling
-) -> list[str]:
-    """Name the arms that are surely worse than BM25: their interval at the deepest top-k of the table, k at most 20, is
-    below 0."""
-    cutoffs = [int(column[3:]) for column in columns if re.fullmatch(r"top\d+", column)]
-    metric = f"top{max((k for k in cutoffs if k <= 20), default=0)}"
-    worse = []
-    for arm, row in zip(arms, comparisons(outcomes, [(arm, BM25) for arm in arms], name, [metric]), strict=True):
-        for pair in row.pairs:
-            difference = compare(*pair, sampling, fixed=row.fixed)
-            if difference and difference.interval.high < 0:
-                worse.append(f"{arm} − {BM25} {md.difference(difference.interval)}")
-    if not worse:
-        return []
-    return [
-        f"**Below BM25** at {md.title(metric)}, in points: {', '.join(worse)}. Fuse such an arm with BM25,"
-        " train it longer, or begin with a pretrained encoder if it does not (docs/tutorial/own-data.md)."
-    ]
 
 
 def explain_columns(columns: Sequence[str], texts: PairTexts) -> list[str]:

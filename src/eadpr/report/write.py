@@ -8,16 +8,16 @@ stands in sections that the stage adds.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.kinds import positions
 from eadpr.report import counts, plot_data
-from eadpr.report.config import ReportArms
+from eadpr.report.config import ReportArms, ReportInputs
+from eadpr.report.notes import NOTES, note_lower, note_validation
 from eadpr.report.pair_texts import compare_texts
-from eadpr.report.plan import ReportPlan, make_plan
 from eadpr.report.summary import ONE_HOP, average_trainings, load_rows, nest_means, round_means
 from eadpr.report.tables import score_table, tables_of_set
 from eadpr.runtime import files
@@ -26,21 +26,6 @@ from eadpr.storage import tables
 from eadpr.storage.records import Passage
 
 HEADLINES = 30  # numbers at most, so that `dvc exp show` and `dvc metrics diff` can be read
-
-
-class ReportInputs(NamedTuple):
-    """Folders, the table `evidence`, and the file `accuracy` that `evaluate_evidence` wrote."""
-
-    records: Path
-    positives: Path
-    evidence: Path
-    distractors: Path
-    negatives: Path
-    examples: Path
-    training: Path
-    pairs: Path
-    outcomes: Path
-    accuracy: Path
 
 
 Section = Callable[[Path, pd.DataFrame], list[str]]
@@ -53,29 +38,32 @@ def run(
 
     Each of `more` gets the folder, where it may write files, and the means of every training; it returns Markdown.
     """
-    plan = make_plan(settings, sets.evaluate)
     positives, distractors = inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet"
-    evidence_positions = positions(inputs.records, positives, inputs.evidence, plan.strategy, plan.sets)
-    measured = load_rows(inputs.outcomes, plan.rows, plan.sets, evidence_positions)
-    trainings = _add_one_hop(round_means(measured.trainings), plan.one_hop)
-    means = average_trainings(trainings, plan.rows)
+    evidence_positions = positions(inputs.records, positives, inputs.evidence, settings.strategy, sets.evaluate)
+    measured = load_rows(inputs.outcomes, settings.rows, sets.evaluate, evidence_positions)
+    trainings = _add_one_hop(round_means(measured.trainings), settings.one_hop)
+    means = average_trainings(trainings, settings.rows)
     by_row = {row: nest_means(of_row) for row, of_row in means.groupby("row", sort=False)}
     passages = tables.count(inputs.records / "passages.parquet", Passage)
-    parts = [f"# {out.name}: {passages:,} passages"]
-    for name in plan.sets:
-        texts = compare_texts(inputs.records, positives, distractors, name, plan.strategy, set(means["metric"]))
-        parts += tables_of_set(name, means, measured.outcomes, texts, plan)
-        parts += score_table(inputs.records, inputs.pairs, name, plan.arms)
-    parts += _counts(inputs, by_row, plan, passages)
+    lower = {name: note_lower(name, measured.outcomes, settings, out.name) for name in sets.evaluate}
+    preferred = note_validation(inputs.training, [*settings.trainings])
+    parts = [f"# {out.name}: {passages:,} passages", *preferred]
+    for name in sets.evaluate:
+        texts = compare_texts(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
+        parts += tables_of_set(name, means, measured.outcomes, texts, lower[name], settings)
+        parts += score_table(inputs.records, inputs.pairs, name, settings.trainings)
+    counted = _counts(inputs, by_row, settings, passages)
+    parts += ["## Counts", *counted]
     with files.new_folder(out) as folder:
-        plot_data.write_plots(folder, measured, means, plan, inputs.records, inputs.training, inputs.pairs)
+        plot_data.write_plots(folder, measured, means, settings, sets.evaluate, inputs)
+        files.write_json(folder / NOTES, {"collection": preferred, "sets": lower, "counts": "\n\n".join(counted)})
         for section in more:
             parts += section(folder, trainings)
         markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
         for name, of_training in trainings.groupby("row"):
             files.write_json(folder / "metrics" / f"{name}.json", nest_means(of_training))
-    files.write_json(metrics, headlines(by_row, inputs.accuracy, plan.columns, plan.sets[0]))
+    files.write_json(metrics, headlines(by_row, inputs.accuracy, settings.columns, sets.evaluate[0]))
     return markdown
 
 
@@ -102,7 +90,7 @@ def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
 
     DVC hashes these folders whole: a file of no stage would make dvc.lock differ from a fresh clone's.
     """
-    names = {name for trainings in make_plan(settings, ()).rows.values() for name in trainings}
+    names = {name for trainings in settings.rows.values() for name in trainings}
     active = set()
     for name in names:
         active |= {inputs.outcomes / f"{name}.parquet", inputs.pairs / f"{name}.parquet"}
@@ -142,13 +130,13 @@ def _add_one_hop(means: pd.DataFrame, one_hop: Mapping[str, str]) -> pd.DataFram
     return pd.concat(parts)
 
 
-def _counts(inputs: ReportInputs, by_row: dict[str, Any], plan: ReportPlan, passages: int) -> list[str]:
-    trainings = [name for names in plan.arms.values() for name in names]
-    deepest = max(int("0" + "".join(filter(str.isdigit, metric))) for metric in plan.columns)
+def _counts(inputs: ReportInputs, by_row: dict[str, Any], settings: ReportArms, passages: int) -> list[str]:
+    trainings = [name for names in settings.trainings.values() for name in names]
+    deepest = max(int("0" + "".join(filter(str.isdigit, metric))) for metric in settings.columns)
     lines = counts.count_questions(by_row) + counts.short_rankings(by_row, min(deepest, passages))
     lines += counts.count_negatives(inputs.negatives, trainings)
     lines += counts.count_forms(inputs.examples, trainings)
     lines += counts.count_training(inputs.training, trainings)
-    lines += counts.count_training(inputs.training, list(plan.one_hop), counts.TRAINING_TWO_HOPS)
+    lines += counts.count_training(inputs.training, list(settings.one_hop), counts.TRAINING_TWO_HOPS)
     table = counts.distractor_table(inputs.distractors)
-    return ["## Counts", "\n".join(lines), table, *counts.evidence_table(inputs.accuracy)]
+    return ["\n".join(lines), table, *counts.evidence_table(inputs.accuracy)]

@@ -7,13 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import MADE
 from eadpr.report import markdown as md
 from eadpr.report import plots
-from eadpr.report.config import ReportArms
-from eadpr.report.differences import Comparison, Trainings, difference_table
-from eadpr.report.plan import Pairs, Sampling, choose_pairs, sampling_of
+from eadpr.report.config import Pairs, ReportArms, Sampling
+from eadpr.report.differences import Comparison, Trainings, difference_table, is_fixed
 from eadpr.report.summary import MeasuredRows, load_rows, select_set
 from eadpr.robustness.config import AMONG, GOALS, PROBE, Robustness
 from eadpr.runtime import files
@@ -32,8 +30,8 @@ def report_robustness(
 
     A `report.Section` once all but the last two arguments are bound; plots go to `folder`.
     """
-    arms, most, sampling = settings.robustness.trainings, counts.counts[-1], sampling_of(settings)
-    pairs = choose_pairs([*arms], arms, settings.compare, settings.baseline)  # BM25 was not measured everywhere
+    arms, most, sampling = settings.robustness.trainings, counts.counts[-1], settings
+    pairs = settings.pair([*arms], arms)  # BM25 was not measured everywhere
     rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
     generators = settings.robustness.active
     results = {name: load_rows(outcomes / "robustness" / name, rows, sets.evaluate) for name in generators}
@@ -167,12 +165,12 @@ def changes(
     for arm, reference in pairs:
         yield compare_among_most(read, (arm, reference), columns, most)
         sides = ((read_change(arm, column), read_change(reference, column)) for column in columns)
-        yield Comparison(f"change of {arm} − change of {reference}", sides, fixed=BM25 in (arm, reference))
+        yield Comparison(f"change of {arm} − change of {reference}", sides, fixed=is_fixed(arm, reference))
 
 
 def compare_among_most(read: ReadValues, pair: tuple[str, str], columns: Sequence[str], most: int) -> Comparison:
     sides = (tuple(read(arm, most, column) for arm in pair) for column in columns)
-    return Comparison(f"{pair[0]} − {pair[1]} at {most}", sides, fixed=BM25 in pair)
+    return Comparison(f"{pair[0]} − {pair[1]} at {most}", sides, fixed=is_fixed(*pair))
 
 
 def robustness_points(

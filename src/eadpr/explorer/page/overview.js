@@ -11,6 +11,7 @@ export function overview(data, state, go) {
   return [
     h("h2", {}, `${state.set}: ${data.sets[state.set].length.toLocaleString("en")} questions`),
     means(data, of),
+    [...data.notes.collection, ...data.notes.sets[state.set]].map(note),
     h("p", { class: "next" }, h("button", { type: "button", class: "main",
       click: () => go({ view: "questions", hit: [state.a], miss: [state.b], k: 1 }) },
     `Questions that ${state.a} gets right and ${state.b} does not`)),
@@ -18,6 +19,12 @@ export function overview(data, state, go) {
     h("div", { class: "plots" }, plots(data, of)),
     h("details", {}, h("summary", {}, "What these figures rest on, and what was left out"), counts(data, of)),
   ];
+}
+
+/* A sentence of the report, whose commands stand between backticks and what matters between two stars. */
+function note(text) {
+  return h("p", { class: "note" }, text.split(/(`[^`]*`|\*\*[^*]*\*\*)/).map((part) =>
+    part.startsWith("`") ? h("code", {}, part.slice(1, -1)) : part.startsWith("**") ? h("strong", {}, part.slice(2, -2)) : part));
 }
 
 export function meansTable(data, of) {

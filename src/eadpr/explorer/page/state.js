@@ -4,7 +4,9 @@ export const VIEWS = { overview: "Overview", questions: "Questions" };
 
 export function first(data) {
   const set = Object.keys(data.sets)[0];
-  const compared = data.overview[set].differences.find((one) => data.arms.includes(one.row) && data.arms.includes(one.with));
+  const { differences } = data.overview[set];
+  const shown = differences.filter((one) => data.arms.includes(one.row) && data.arms.includes(one.with));
+  const compared = shown.find((one) => data.losses[one.with]?.length) || shown[0]; // with a trained arm rather than the encoder as it came
   const a = compared ? compared.row : data.arms[data.arms.length - 1];
   const b = compared ? compared.with : data.arms[0];
   return { view: "overview", question: "", set, a, b, k: 1, find: "", type: "", relation: "", hop: "", change: 0,

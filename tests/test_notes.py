@@ -1,0 +1,84 @@
+"""What a report says to whoever reads it: which arm validation prefers, and which arms are worse than no training."""
+
+import re
+
+import pytest
+
+from eadpr.evaluation.outcomes import Outcomes
+from eadpr.report.notes import note_lower, note_validation
+from eadpr.report.validation import preferred_arm, read_validation
+from eadpr.runtime import files
+from tests.evaluated import REPORT, write_outcomes
+
+
+def write_logs(folder, ranks, pools):
+    for arm, rank in ranks.items():
+        log = {"steps": 3}
+        if rank is not None:
+            log |= {"validation": {"average_rank": rank}, "validation_pool": pools.get(arm, "bm25")}
+            log |= {"validation_questions": 9, "validation_passages": 40}
+        files.write_json(folder / "training" / arm / "metrics.json", log)
+
+
+def test_the_lowest_average_rank_among_the_same_passages_is_preferred(tmp_path):
+    """The mined arms have other passages, so that their lower ranks do not count; of equal ranks the first is taken."""
+    ranks = {"untrained": 2.5, "dpr": 1.5, "eadpr": 1.5, "dpr-mined": 0.5, "eadpr-mined": 0.25, "idle": None}
+    write_logs(tmp_path, ranks, {"dpr-mined": "dpr", "eadpr-mined": "eadpr"})
+    found = read_validation(tmp_path / "training", list(ranks))
+    assert found.ranks == {"untrained": 2.5, "dpr": 1.5, "eadpr": 1.5}
+    assert (found.questions, found.passages, found.others) == (9, 40, ["dpr-mined", "eadpr-mined", "idle"])
+    assert preferred_arm(tmp_path, list(ranks)) == "dpr"
+    assert preferred_arm(tmp_path, ["eadpr", "dpr"]) == "eadpr"
+    assert preferred_arm(tmp_path, ["dpr-mined", "eadpr"]) == "dpr-mined"
+
+
+def test_without_validation_no_arm_is_preferred_and_a_missing_log_is_named(tmp_path):
+    write_logs(tmp_path, {"dpr": None}, {})
+    assert preferred_arm(tmp_path, ["dpr"]) is None
+    with pytest.raises(FileNotFoundError, match=r"eadpr/metrics\.json does not exist; run `dvc repro`"):
+        preferred_arm(tmp_path, ["dpr", "eadpr"])
+
+
+def test_the_preferred_arm_is_named_with_what_was_compared(tmp_path):
+    write_logs(tmp_path, {"untrained": 2.5, "dpr": 1.5, "mined": 0.5}, {"mined": "dpr"})
+    (note,) = note_validation(tmp_path / "training", ["untrained", "dpr", "mined"])
+    assert note == (
+        "Validation prefers **dpr**, which `eadpr publish --to FOLDER` takes: the positives of 9 held-out questions"
+        " stand at rank 1.50 on average, from 0, among 40 passages (untrained 2.50). Not compared, for want of the same"
+        " questions and passages: mined."
+    )
+    write_logs(tmp_path, {"dpr": 3.5}, {})
+    (note,) = note_validation(tmp_path / "training", ["untrained", "dpr"])
+    assert note.startswith("Validation prefers **untrained**")
+    assert note.endswith("(dpr 3.50). No training made the encoder better.")
+
+
+def test_arms_beyond_doubt_below_the_untrained_encoder_or_bm25_are_named_with_what_helps(tmp_path):
+    """Of 40 questions BM25 has an answer among the first 20 passages of all, dpr of 10, eadpr of 39: of 40 drawn with
+    replacement all may be among those 39. The untrained encoder has it in the first passage of 20, eadpr of one."""
+    right = {"bm25": (0, 40), "untrained": (20, 38), "dpr": (0, 10), "eadpr": (1, 39)}
+    outcomes = {}
+    for name, counts in right.items():
+        found = {f"top{k}": [float(i < n) for i in range(40)] for k, n in zip((1, 20), counts, strict=True)}
+        write_outcomes(tmp_path / name, found | {"top5": [0.0] * 40, "top100": [0.0] * 40})
+        outcomes[name] = Outcomes([tmp_path / name])
+    trainings = {name: [name] for name in ("untrained", "dpr", "eadpr")}
+    columns = ["top20", "top5", "top1", "top100", "mrr3"]
+    settings = REPORT.model_copy(update={"trainings": trainings, "columns": columns})
+    below_untrained, below_bm25 = note_lower("main/dev", outcomes, settings, "own")
+    number = r"-\d\d\.\d \[-\d\d\.\d, -\d\d\.\d\]"
+    assert re.fullmatch(
+        rf"\*\*Below untrained\*\*, in points: dpr at top-1 {number}, at top-20 {number}; eadpr at top-1 {number}\."
+        r" Train with smaller steps \(`dvc exp run -S collection=own -S"
+        r" \+\+collections\.own\.settings\.train\.learning_rate=1e-5`\), or take the encoder as it is\.",
+        below_untrained,
+    ), below_untrained
+    assert re.fullmatch(
+        r"\*\*Below bm25\*\*, in points: dpr at top-20 -75\.0 \[-87\.5, -6\d\.\d\]\. Fuse such an arm with BM25"
+        r" \(`dvc exp run -S collection=own -S '\+fused\.bm25-dpr=\{first: bm25, second: dpr\}'`\), or begin"
+        r" with a pretrained encoder if it does not\.",
+        below_bm25,
+    ), below_bm25
+    only = settings.model_copy(update={"trainings": {"eadpr": ["eadpr"]}})
+    assert note_lower("main/dev", {"bm25": outcomes["bm25"], "eadpr": outcomes["eadpr"]}, only, "own") == []
+    assert note_lower("main/dev", outcomes, settings.model_copy(update={"columns": ["mrr3", "top100"]}), "own") == []
