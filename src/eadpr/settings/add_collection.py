@@ -45,7 +45,7 @@ WITHOUT_ANSWERS = {
 class Added(NamedTuple):
     """`file` describes the collection; `answers` is False where it is new and its training questions have none, so that
     nothing can find their evidence; `held_out` tells whether test questions are drawn from its questions; `report`
-    counts passages and questions (empty if the files were not read), and has examples of a new collection's records."""
+    counts passages and questions, and has examples of the records (empty for an old collection, which is not read)."""
 
     folder: Path
     file: Path
@@ -85,7 +85,8 @@ def add_own(
 
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
-    """Copy the files that the collection's description names; all its local ones must be among them or be there."""
+    """Copy the files that the collection's description names, which the stage `prepare` reads; all its local ones must
+    be among them or be there."""
     values = _load_values(name, params)
     if name not in values["collections"]:
         raise ValueError(
@@ -94,33 +95,13 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
         )
     block, file, folder = values["collections"][name], _description(name, params), _folder(name, params)
     source = checked(Collection, block, f"collections.{name}." if file == params else "", path=file).source
-    expected, new = {entry.path for entry in source.files if entry.path is not None}, {path.name for path in files}
-    for path in files:
-        if path.name not in expected:
-            names = ", ".join(sorted(expected)) or "only downloads"
-            raise ValueError(f"{path}: {name} has no file of that name; it has {names}")
-    present = {path for path in expected if (folder / path).is_file()}
-    if missing := sorted(expected - new - present):
+    expected, new = {entry.path for entry in source.files if entry.path is not None}, set(_by_name(files))
+    if unknown := sorted(new - expected):
+        names = ", ".join(sorted(expected)) or "only downloads"
+        raise ValueError(f"{unknown[0]}: {name} has no file of that name; it has {names}")
+    if missing := sorted(path for path in expected - new if not (folder / path).is_file()):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
-    unchanged = [folder / path for path in sorted(present - new)]
-    if any(entry.path is None for entry in source.files):  # downloads, which may not be there yet to be read with them
-        _by_name(files)
-        return Added(_copy(name, files, params), file, True, False, {})
-    try:
-        report = _read_files(block, values, [*files, *unchanged])
-        _check_sets(block, report, files)
-    except ValueError as error:
-        if not unchanged:
-            raise
-        names = ", ".join(path.name for path in unchanged)
-        raise ValueError(f"{error}; read with {names} as there; if that changes too, give all") from error
-    answers = _have_answers(block, report)
-    if answers and WITHOUT_ANSWERS.items() <= block["settings"].items():
-        raise ValueError(
-            f"{', '.join(map(str, files))}: questions have answers, and {file} has the settings of a collection without"
-            f" any; remove {', '.join(WITHOUT_ANSWERS)} from its settings first"
-        )
-    return Added(_copy(name, files, params), file, answers, False, report)
+    return Added(_copy(name, files, params), file, True, False, {})
 
 
 def is_described(name: str, params: Path) -> bool:

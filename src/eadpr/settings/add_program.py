@@ -57,7 +57,7 @@ def add(
 
 def _report_lines(report: dict[str, Any]) -> Iterator[str]:
     if not report:
-        yield "the files were not read: `dvc repro` reads them with the collection's downloads"
+        yield "the files were not read yet: `dvc repro` reads them"
     for file, columns in report.get("columns", {}).items():
         fields = [field if field == column else f"{field} from {column}" for field, column in columns["read"].items()]
         unread = f"; not read: {', '.join(columns['unread'])}" if columns["unread"] else ""

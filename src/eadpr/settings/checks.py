@@ -4,7 +4,6 @@ Names and edges of the graph are checked in `model`.
 """
 
 import json
-import os
 from collections.abc import Collection, Iterable
 from typing import get_args
 
@@ -34,7 +33,6 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
     trainings += [(f"multihop.{name}", config) for name, config in models["multihop"].items()]
     _check_sets(layout, settings, models)
     _check_arms(layout, models)
-    _check_models(settings, models)
     _check_validation(layout, settings, models, trainings)
     _check_strategies(layout, settings)
     train_sets = (*layout.collections[layout.collection].sets.train, OTHERS)
@@ -48,7 +46,7 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
         _check_multihop(layout, models, name)
     _check_readers(layout, models)
     _check_depths(layout, settings, models)
-    _check_sides(layout, models)
+    _check_bases(layout, models)
     if settings.retrieve.index != "exact":
         from eadpr.search.faiss_index import is_index
 
@@ -89,41 +87,19 @@ def _check_sets(layout: Layout, settings: Settings, models: Models) -> None:
     for name, config in models["query_sides"].items():
         for question_set in config.query_side.sets or ():
             _require(f"query_sides.{name}.sets", question_set, sets.train, "is not in sets.train")
-    for k in settings.evaluate.all_at if layout.multihop else ():
-        if k % 2:
-            raise SettingError(
-                "evaluate.all_at", f"{k} is odd, but paths of `multihop` have two passages; use even ones"
-            )
 
 
 def _check_arms(layout: Layout, models: Models) -> None:
-    """No two arms are the same training, and only arms with ranked negatives name a ranking."""
+    """No two arms are the same training, and placebos that a loss needs are made."""
     arm_of: dict[tuple[object, ...], str] = {}
     for arm, config in models["arms"].items():
-        edges, kind = layout.active[arm], config.negatives.kind
+        edges = layout.active[arm]
         twin = arm_of.setdefault((edges.repeats or arm, config.train.seed, edges.negatives, edges.init), arm)
         if twin != arm:
             raise SettingError(f"active.{arm}.seed", f"{config.train.seed} is the seed of {twin} too; use another seed")
-        if kind != "ranked" and edges.negatives != "bm25":
-            reason = (
-                f"{edges.negatives} is not read, as negatives.kind of arm {arm} is {kind}; set ranked, or name bm25"
-            )
-            raise SettingError(f"active.{arm}.negatives", reason)
         if (placebo := compared_placebo(config)) and placebo not in config.evidence.strategies:
             uses = f"loss.balance {config.loss.balance} and loss.placebo {config.loss.placebo} of arm {arm}"
             raise SettingError("evidence.strategies", f"add {placebo}, which {uses} need")
-
-
-def _check_models(settings: Settings, models: Models) -> None:
-    if settings.annotator.model == "none" and "pseudo" in settings.evidence.strategies:
-        raise SettingError("annotator.model", "name a QA model, which pseudo in evidence.strategies needs")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for base in [settings.base, *(config.base for config in models["bases"].values())]:
-        if base.model == "scratch" and base.least_memory > memory:
-            need = f"needs {base.least_memory / 2**30:,.1f} GiB or more, and this machine has {memory / 2**30:,.1f}"
-            raise SettingError(
-                "base", f"{need}; lower hidden ({base.hidden:,}), layers ({base.layers:,}) or vocabulary"
-            )
 
 
 def _check_validation(layout: Layout, settings: Settings, models: Models, trained: list[tuple[str, Settings]]) -> None:
@@ -142,6 +118,8 @@ def _check_validation(layout: Layout, settings: Settings, models: Models, traine
 def _check_strategies(layout: Layout, settings: Settings) -> None:
     """Check that the strategies which other sections use are in evidence.strategies."""
     probe, evidence = settings.probe, settings.evidence
+    if settings.annotator.model == "none" and "pseudo" in evidence.strategies:
+        raise SettingError("annotator.model", "name a QA model, which pseudo in evidence.strategies needs")
     used = [("probe.strategy", probe.strategy)]
     used += [("probe.also", strategy) for strategy in probe.also]
     used += [("probe.placebos", placebo) for placebo in probe.placebos]
@@ -198,22 +176,14 @@ def _check_loss(who: str, arm: str, config: Settings, encoder_section: str) -> N
             )
     if getattr(config, encoder_section).shared:
         _require("train.freeze", config.train.freeze, ["none"], f"of {who} needs {encoder_section}.shared: false")
-    if {config.train.freeze, loss.stop_gradient} == {"question", "passage"}:
-        sides = f"{config.train.freeze} and loss.stop_gradient {loss.stop_gradient}"
-        raise SettingError("train.freeze", f"{sides} of {who}: no side learns; set one to none")
 
 
 def _check_multihop(layout: Layout, models: Models, name: str) -> None:
     who, entry, config = f"multihop.{name}", layout.multihop[name], models["multihop"][name]
     if "shared" in entry.model_extra.get("encoder", {}):
         raise SettingError(f"{who}.encoder.shared", f"cannot be set here; set {who}.two_hop.shared")
-    if config.loss.needs_placebos and not models["arms"][entry.of].loss.needs_placebos:
-        reason = f"needs placebos, which examples of arm {entry.of} lack; set balance and placebo as in its loss"
-        raise SettingError(f"{who}.loss", reason)
     _check_loss(who, f"arm {entry.of}", config, "two_hop")
     _require("examples.positive", config.examples.positive, ["each"], f"of arm {entry.of} is not for {who}")
-    for field in ("shuffle_questions", "shuffle_passages"):
-        _require(f"train.{field}", getattr(config.train, field), [False], f"of {who} is for one-hop retrieval only")
 
 
 def _check_readers(layout: Layout, models: Models) -> None:
@@ -272,25 +242,12 @@ def _check_depths(layout: Layout, settings: Settings, models: Models) -> None:
         _limit("robustness.counts", layout.robustness.counts[-1], most, "near_duplicates.per_question")
 
 
-def _check_sides(layout: Layout, models: Models) -> None:
-    """A training of one encoder for questions and passages starts from one."""
-    for kind, section, group in (("active", "encoder", models["arms"]), ("multihop", "two_hop", models["multihop"])):
-        for name, config in group.items():
-            edges = getattr(layout, kind)[name]
-            if getattr(config, section).shared and _sides_may_differ(edges.init, layout, models):
-                entry = f"multihop.{name}" if kind == "multihop" else f"arms.{edges.repeats or name}"
-                reason = f"{edges.init} has two encoders; set {entry}.{section}.shared to false, or start from another"
-                raise SettingError(f"{kind}.{name}.init", reason)
-
-
-def _sides_may_differ(model: str, layout: Layout, models: Models) -> bool:
-    if model in models["bases"]:
-        folder = models["bases"][model].base.model
-        return has_two_sides(folder) and sides_differ(folder)  # the latter reads all its files
-    if model in models["multihop"]:
-        return not models["multihop"][model].two_hop.shared
-    if model in models["arms"]:
-        config = models["arms"][model]
-        start_differs = config.train.steps != 0 or _sides_may_differ(layout.active[model].init, layout, models)
-        return not config.encoder.shared and start_differs
-    return model in layout.query_sides
+def _check_bases(layout: Layout, models: Models) -> None:
+    """A training of one encoder for questions and passages starts from one; `train` says so of other models."""
+    for arm, config in models["arms"].items():
+        init = layout.active[arm].init
+        folder = models["bases"][init].base.model if init in models["bases"] else ""
+        # The latter reads all files.
+        if config.encoder.shared and has_two_sides(folder) and sides_differ(folder):
+            reason = f"{init} has two encoders; set arms.{layout.active[arm].repeats or arm}.encoder.shared to false"
+            raise SettingError(f"active.{arm}.init", f"{reason}, or start from another")

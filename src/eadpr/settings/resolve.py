@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from eadpr.corpus.rows import excerpt
 from eadpr.corpus.sources import LOOK_ALIKES
 from eadpr.readers.config import GOLD
 from eadpr.runtime.model_folders import NO_FILES, is_folder, model_files
@@ -23,24 +24,21 @@ from eadpr.settings.checks import check_settings, compared_placebo
 from eadpr.settings.command import declared
 from eadpr.settings.model import Collection, Layout, NamedEntry, ReaderOf, Settings, check_graph, check_metrics
 from eadpr.settings.recipes import fill_in, with_base
-from eadpr.settings.yaml import MOST, PARAMS, TAKEN, SettingError, locate, merged, of_collection, too_large
+from eadpr.settings.yaml import PARAMS, TAKEN, SettingError, locate, merged, of_collection
 from eadpr.settings.yaml import load as load
 from eadpr.training.config import Loss
 
 # Values of `model` that are neither a folder nor a hub name.
 BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "reader": (None,)}
-SHOWN = 80  # characters of a value in a message
 HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
 def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = PARAMS) -> Any:
     """Return `values` as a section. Raises SettingError with a line for every wrong key, behind `prefix`."""
-    errors = [(path, prefix + key, f"must be at most {MOST:,}") for key in too_large(values)]
-    if not errors:
-        try:
-            return kind.model_validate(fill_in(values))
-        except ValidationError as error:
-            errors = [_describe(problem, prefix, path) for problem in error.errors()]
+    try:
+        return kind.model_validate(fill_in(values))
+    except ValidationError as error:
+        errors = [_describe(problem, prefix, path) for problem in error.errors()]
     (file, key, reason), *more = errors
     raise SettingError(key, reason, file=file, more=[": ".join(map(str, line)) for line in more])
 
@@ -52,13 +50,8 @@ def _describe(problem: Mapping[str, Any], prefix: str, path: Path) -> tuple[Path
     if problem["type"] == "extra_forbidden":
         reason = "unknown key"
     if not isinstance(value, Mapping):
-        reason += f" (found {_shorten(value)})"
+        reason += f" (found {excerpt(value)})"
     return *(locate(key, value, missing=problem["type"] == "missing") or (path, key)), reason
-
-
-def _shorten(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -291,7 +284,7 @@ def _model_files(section: str, settings: Section) -> dict[str, Any]:
         return NO_FILES.model_dump()
     if not is_folder(model):
         if not HUB_NAME.fullmatch(model):
-            reason = f"{_shorten(model)} is neither a folder, from the repository's root or absolute, nor a hub name"
+            reason = f"{excerpt(model)} is neither a folder, from the repository's root or absolute, nor a hub name"
             raise SettingError(f"{section}.model", f"{reason}, as bert-base-uncased")
     elif revision is not None:
         raise SettingError(f"{section}.revision", f"{revision!r} is for hub names; set null for the folder {model!r}")

@@ -9,9 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent
 
-DEEPEST = 50  # mappings and lists within each other
 PARAMS = Path("params.yaml")
 COLLECTIONS = Path("data/collections")  # from the folder of params.yaml
 # Folders of data/ that no collection can have, and their purpose.
@@ -115,42 +113,25 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        problem = _find_problem(text)
-        values = YAML(typ="safe", pure=True).load(text) if problem is None else None
-    except (YAMLError, ValueError, TypeError) as error:  # dates, long numbers, lists as keys
+        anchor = _find_anchor(text)
+        values = YAML(typ="safe", pure=True).load(text) if anchor is None else None
+    except (YAMLError, ValueError, TypeError, RecursionError) as error:  # dates, long numbers, lists as keys, brackets
         mark = getattr(error, "problem_mark", None)
         reason = f"line {mark.line + 1}, {error.problem}" if mark else " ".join(str(error).split())
         raise ValueError(f"{path} is not valid YAML: {reason}") from error
-    if problem is not None:
-        raise ValueError(f"{path}:{problem}")
+    if anchor is not None:
+        line, name = anchor
+        raise ValueError(f"{path}:{line}: anchors and aliases (&{name}) are not allowed; repeat the value")
     if not isinstance(values, dict):
         raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
     return values
 
 
-def _find_problem(text: str) -> str | None:
-    """Return the first line with an anchor or too deep a nesting, and the problem there."""
-    depth = 0
-    for event in YAML(typ="safe", pure=True).parse(StringIO(text)):
-        line = event.start_mark.line + 1
-        if getattr(event, "anchor", None) is not None:
-            return f"{line}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value"
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > DEEPEST:  # the parser's time grows with the square of the depth
-            return f"{line}: nested too deep"
-    return None
-
-
-MOST = 2**53  # integers in JSON are exact up to here, and no setting is near
-
-
-def too_large(values: Any, key: str = "") -> Iterator[str]:
-    """Yield the dotted keys of integers that no library would accept."""
-    inner = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, list) else ()
-    for name, value in inner:
-        yield from too_large(value, f"{key}.{name}".lstrip("."))
-    if isinstance(values, int) and abs(values) > MOST:
-        yield key
+def _find_anchor(text: str) -> tuple[int, str] | None:
+    """Return line and name of the first anchor or alias."""
+    events = YAML(typ="safe", pure=True).parse(StringIO(text))
+    anchors = ((event.start_mark.line + 1, event.anchor) for event in events if getattr(event, "anchor", None))
+    return next(anchors, None)
 
 
 WHOLE = ("forms",)  # shares, which add up to 1

@@ -28,12 +28,6 @@ class Base(Section):
             raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
         return self
 
-    @property
-    def least_memory(self) -> int:
-        """The bytes of one encoder of this size, its gradients and Adam's two means, in float32."""
-        layer = 4 * self.hidden**2 + 2 * self.hidden * self.intermediate
-        return 4 * 4 * (self.vocabulary * self.hidden + self.layers * layer)
-
 
 class Prompts(Section):
     """Texts put before every question and every passage."""
