@@ -132,6 +132,7 @@ def asked(name: str) -> dict[str, Requirement]:
     [
         (("", "pipeline"), ("requirements.txt",)),
         (("gpu",), ("requirements/gpu.txt",)),
+        (("lora",), ("requirements/lora.txt",)),
         (("ray",), ("requirements/ray.txt",)),
         (("onnx",), ("requirements/onnx.txt",)),
     ],

@@ -19,7 +19,7 @@ COMMANDS = {
     "study": "eadpr.studies.command:main",
 }
 # The extra that installs a library; all others come with `pipeline`.
-EXTRAS = {"sentence_transformers": "sentence-transformers", "onnx": "onnx", "onnxruntime": "onnx"}
+EXTRAS = {"sentence_transformers": "sentence-transformers", "onnx": "onnx", "onnxruntime": "onnx", "peft": "lora"}
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """The stage `train`: from the files of an arm to its trained encoders and its log."""
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,11 +10,11 @@ from transformers import PreTrainedModel
 from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
-from eadpr.training import contrastive, loop, processes
+from eadpr.training import adapters, contrastive, loop, processes
 from eadpr.training import run as stage
 from eadpr.training.batches import Batcher
 from eadpr.training.config import EncoderSettings, Loss, Train
-from eadpr.training.encoder import Encoders, load_pair, save
+from eadpr.training.encoder import Encoders, load_pair
 from eadpr.training.example_set import ExampleSet, read_examples
 from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.state import TrainingState
@@ -53,7 +54,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
         out,
         logs,
         key=lambda: fingerprint(inputs, settings, __file__),
-        save=lambda folder: save(folder, *encoders),
+        save=lambda folder: adapters.save(folder, encoders, inputs.init),
         counts=lambda: _counts(batcher, validation_batcher, settings),
     )
 
@@ -74,8 +75,8 @@ def read_role(
 
 
 def prepare_encoders(encoders: Encoders, settings: contrastive.ContrastiveSettings) -> Encoders:
-    """Put the encoders on the device, set their dropout and the scale of their scores, and freeze what does not learn,
-    in place; return them. What is frozen drops nothing out."""
+    """Set the dropout of the encoders and the scale of their scores, freeze what does not learn, add adapters and put
+    them on the device, in place; return them. What is frozen drops nothing out."""
     loss, train = settings.loss, settings.train
     for module in dict.fromkeys(encoders):
         loop.set_dropout(module, hidden=0.0, attention=0.0)
@@ -83,9 +84,12 @@ def prepare_encoders(encoders: Encoders, settings: contrastive.ContrastiveSettin
             loop.set_dropout(part, hidden=train.dropout, attention=train.attention_dropout)
         if loss.scale != "auto":
             module.settings = module.settings.with_scale(loss.scale)
-        module.to(machines.device())
     if train.freeze != "none":
         getattr(encoders, train.freeze).requires_grad_(requires_grad=False)
+    for module in dict.fromkeys(encoders):
+        if any(weight.requires_grad for weight in module.parameters()):
+            adapters.prepare(module, train, settings.machine)
+        module.to(machines.device())
     return encoders
 
 
@@ -110,7 +114,8 @@ def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
     paths = [inputs.records / "passages.parquet", inputs.records / "questions.parquet"]
     if settings.train.upsample:
         paths.append(inputs.records / "question_sets.parquet")
-    return machines.key(module, [*paths, inputs.examples, inputs.init], *settings, processes.count())
+    versions = [] if settings.train.lora is None else [version("peft")]
+    return machines.key(module, [*paths, inputs.examples, inputs.init], *settings, processes.count(), *versions)
 
 
 def count_missing(batcher: Batcher, loss: Loss) -> dict[str, object]:

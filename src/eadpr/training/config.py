@@ -1,5 +1,6 @@
 """Settings of base, train and the encoders; no heavy imports."""
 
+from importlib.util import find_spec
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
@@ -180,6 +181,21 @@ class Recipes(Section):
     validate_every: ByBase[Annotated[int, Field(ge=0)]]
 
 
+class Lora(Section):
+    """Low-rank adapters (Hu et al., 2022) of the linear layers named, or of all; only they learn."""
+
+    rank: int = Field(ge=1)
+    alpha: float = Field(gt=0)
+    dropout: float = Field(ge=0, lt=1)
+    modules: Annotated[list[str], Field(min_length=1)] | Literal["auto"]
+
+    @model_validator(mode="after")
+    def _installed(self) -> Self:
+        if find_spec("peft") is None:
+            raise ValueError("needs peft, which is not installed; pip install -r requirements/lora.txt")
+        return self
+
+
 class Train(Optimiser):
     """`Recipes` says which values are `auto` in params.yaml; here they are known."""
 
@@ -190,6 +206,8 @@ class Train(Optimiser):
     processes: OrAuto
     accumulation: int = Field(ge=1)
     gradient_cache: int | None = Field(ge=1)
+    gradient_checkpointing: bool
+    lora: Lora | None
     hard_negatives: int = Field(ge=0)
     freeze: Literal["none", "question", "passage"]
     layers: int | None = Field(ge=1)

@@ -1,5 +1,6 @@
 """Models and tokenizers in Hugging Face's layout, by hub name or folder, loaded whole or not at all."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,8 @@ import transformers
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 NAMED = 5  # weights that a message names
+ADAPTERS = "adapter_config.json"  # peft's
+MERGE = "give a folder that they are merged into, as peft's merge_and_unload does"
 
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()
@@ -26,6 +29,7 @@ def load_whole(
     `revision` is a commit or tag of a hub name; None is its main branch.
     """
     label = f"{setting} {name!r}"
+    _check_adapters(Path(name) / ADAPTERS, label)
     if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
         raise ValueError(
             f"{label} holds no *.safetensors; other weights can run code when loaded, convert them first:"
@@ -35,11 +39,22 @@ def load_whole(
     checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
     with _as_value_error(f"{label} cannot be loaded by {kind.__name__}"):
         model, info = kind.from_pretrained(name, dtype=torch.float32, **checks, **safe)
+    if getattr(model, "_hf_peft_config_loaded", False):  # of a hub name
+        raise ValueError(f"{label} holds adapters ({ADAPTERS}); {MERGE}")
     _check_weights(model, info, label)
     with _as_value_error(f"{label}: its tokenizer cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(name, **tokenizer_options, **safe)
     _check_tokenizer(tokenizer, model, label)
     return model, tokenizer
+
+
+def _check_adapters(path: Path, label: str) -> None:
+    """Raise ValueError for a folder of adapters, which transformers would put on the base that they name, wherever that
+    is, and leave out without peft."""
+    if path.exists():
+        with _as_value_error(f"{label}: {ADAPTERS} cannot be read"):
+            base = json.loads(path.read_bytes())["base_model_name_or_path"]
+        raise ValueError(f"{label} holds adapters ({ADAPTERS}) of {base!r}; {MERGE}")
 
 
 @contextmanager

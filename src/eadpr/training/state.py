@@ -49,16 +49,19 @@ class TrainingState:
     def keep_if_best(self, average_rank: float) -> None:
         if average_rank < self.best_rank:
             self.best_rank, self.best_step = average_rank, self.step
-            self._best = [{name: value.clone() for name, value in m.state_dict().items()} for m in self.modules]
+            self._best = [{name: value.clone() for name, value in _learnt(m).items()} for m in self.modules]
 
     def use_best(self) -> None:
-        for module, weights in zip(self.modules, self._best, strict=True):
-            module.load_state_dict(weights)
+        self._load(self._best)
+
+    def _load(self, saved: list[dict[str, Tensor]]) -> None:
+        for module, weights in zip(self.modules, saved, strict=True):
+            module.load_state_dict(module.state_dict() | weights)
 
     def as_dict(self) -> dict:
         """Tensors and plain values only, so that it can be loaded without running code."""
         return {
-            "weights": [module.state_dict() for module in self.modules],
+            "weights": [_learnt(module) for module in self.modules],
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
             "series": self.series,
@@ -66,11 +69,15 @@ class TrainingState:
         }
 
     def restore(self, saved: dict) -> None:
-        for module, weights in zip(self.modules, saved["weights"], strict=True):
-            module.load_state_dict(weights)
+        self._load(saved["weights"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.step, self.series = saved["step"], saved["series"]
         self.best_rank, self.best_step, self._best = saved["best"]
+
+
+def _learnt(module: torch.nn.Module) -> dict[str, Tensor]:
+    """Return the weights that learn, by name; frozen ones stay those of the start."""
+    return {name: weight.detach() for name, weight in module.named_parameters() if weight.requires_grad}
 
 
 def adamw(modules: list[torch.nn.Module], settings: Optimiser) -> torch.optim.AdamW:

@@ -12,11 +12,11 @@ import torch
 
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
-from eadpr.training import arm, contrastive
+from eadpr.training import adapters, arm, contrastive
 from eadpr.training import run as stage
 from eadpr.training.arm import ArmInputs
 from eadpr.training.config import EncoderSettings, Loss, Train
-from eadpr.training.encoder import Encoders, load_pair, save
+from eadpr.training.encoder import Encoders, load_pair
 from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.projection import DenseLayers, Projection
 from eadpr.training.state import TrainingState
@@ -51,7 +51,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     steps = settings.train.total_steps(len(times), int(times.sum()))
 
     def write(folder: Path) -> None:
-        save(folder, *encoders)
+        adapters.save(folder, encoders, inputs.init)
         write_query_tokens(folder, settings.two_hop.query_tokens)
 
     def counts() -> dict[str, object]:

@@ -1,0 +1,228 @@
+"""LoRA by peft, and activations computed again: gradients, files, kills and refusals."""
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from peft import PeftModel
+from pydantic import ValidationError
+from safetensors.torch import load_file
+from transformers import AutoModel, BertConfig, BertModel
+
+from eadpr.runtime import cache, machine
+from eadpr.training import arm, config, contrastive, loop
+from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
+from eadpr.training.config import Lora, Train
+from eadpr.training.encoder import Encoders, load, load_pair, pretrained
+from eadpr.training.state import NAME
+from tests.killed import Killed, assert_goes_on
+from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, batcher_of, series
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+LORA = Lora(rank=2, alpha=6.0, dropout=0.0, modules="auto")
+LOW = MACHINE.model_copy(update={"precision": "bfloat16"})
+LAYER = "encoder.layer.0"
+FILES = ["adapter_config.json", "adapter_model.safetensors"]
+
+
+def train(toy: Path, out: Path, *, shared=False, lora=LORA, **changes) -> int:
+    inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
+    settings = SETTINGS.model_copy(update={"shared": shared})
+    sections = ArmSettings(EADPR, TRAIN.model_copy(update={"lora": lora} | changes), settings, MACHINE)
+    return train_arm(inputs, out / "model", out / "log", sections)
+
+
+def encoders_of(toy: Path, hardware=MACHINE, **changes) -> Encoders:
+    encoders = Encoders(*load_pair(toy / "base", SETTINGS.model_copy(update={"shared": True})))
+    return arm.prepare_encoders(encoders, ArmSettings(EADPR, TRAIN.model_copy(update=changes), SETTINGS, hardware))
+
+
+def gradients(toy: Path, encoders: Encoders, hardware=MACHINE, **changes) -> list[torch.Tensor]:
+    """Return those of the weights that learn, from one batch."""
+    sections = ArmSettings(EADPR, TRAIN.model_copy(update=changes), SETTINGS, hardware)
+    encoders.passage.train()
+    torch.manual_seed(5)
+    contrastive.add_gradient(encoders, batcher_of(toy).sampled(0, size=8, seed=3), sections, share=1.0)
+    computed = [weight.grad for weight in encoders.passage.parameters() if weight.requires_grad]
+    assert any(gradient is not None and gradient.abs().sum() > 0 for gradient in computed)
+    return computed
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_merged_weights_are_the_bases_plus_scaled_products_of_the_adapters(toy, tmp_path, shared):
+    train(toy, tmp_path, shared=shared, steps=3)
+    for side in ("question_encoder", "passage_encoder"):
+        folder = tmp_path / "model" / side
+        base, merged = (load_file(path / side / "model.safetensors") for path in (toy / "base", tmp_path / "model"))
+        learnt = load_file(folder / "adapters" / "adapter_model.safetensors")
+        assert sorted(path.name for path in (folder / "adapters").iterdir()) == FILES
+        changed = 0
+        for name, weight in base.items():
+            key = f"base_model.model.{name.removesuffix('.weight')}"
+            if f"{key}.lora_A.weight" in learnt:
+                a, b = (learnt.pop(f"{key}.lora_{letter}.weight") for letter in "AB")
+                assert (a.shape[0], b.shape[1]) == (2, 2)
+                assert b.abs().sum() > 0
+                weight = weight + 3.0 * b @ a  # alpha / rank
+                changed += 1
+            torch.testing.assert_close(merged[name], weight, atol=1e-7, rtol=1e-6)
+        assert (changed, learnt) == (6, {}), "the linear layers of one BERT layer"
+
+
+def test_what_is_written_loads_with_and_without_peft_to_the_same_vectors(toy, tmp_path):
+    train(toy, tmp_path, steps=3)
+    folder = tmp_path / "model" / "passage_encoder"
+    base = AutoModel.from_pretrained(toy / "base" / "passage_encoder")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)  # of adapters that the file lacks
+        adapted = PeftModel.from_pretrained(base, folder / "adapters")
+    merged = load(tmp_path / "model", "passage").model
+    ids = torch.tensor([[5, 6, 7, 8]])
+    with torch.no_grad():
+        adapted, merged, base = (
+            model.eval()(input_ids=ids).last_hidden_state
+            for model in (adapted, merged, load(toy / "base", "passage").model)
+        )
+    torch.testing.assert_close(merged, adapted, atol=1e-5, rtol=1e-5)
+    assert (merged - base).abs().max() > 1e-3
+    written = json.loads((folder / "adapters" / "adapter_config.json").read_text())
+    assert written["base_model_name_or_path"] == str(toy / "base" / "passage_encoder")
+    assert f"{LAYER}.attention.self.query" in written["target_modules"]
+    assert written["target_modules"] == sorted(written["target_modules"])
+
+
+def test_only_named_layers_get_adapters_and_a_frozen_encoder_gets_none(toy, tmp_path):
+    lora = LORA.model_copy(update={"modules": ["query", "output.dense"]})
+    train(toy, tmp_path, lora=lora, steps=2, freeze="question")
+    learnt = load_file(tmp_path / "model" / "passage_encoder" / "adapters" / "adapter_model.safetensors")
+    layers = {name.removeprefix(f"base_model.model.{LAYER}.").partition(".lora_")[0] for name in learnt}
+    assert layers == {"attention.self.query", "attention.output.dense", "output.dense"}
+    assert not (tmp_path / "model" / "question_encoder" / "adapters").exists()
+    same = [folder / "question_encoder" / "model.safetensors" for folder in (toy / "base", tmp_path / "model")]
+    assert same[0].read_bytes() == same[1].read_bytes()
+
+
+def test_adapters_are_in_the_layers_that_learn(toy):
+    encoders = load_pair(toy / "base", SETTINGS.model_copy(update={"shared": True}))
+    torch.manual_seed(0)
+    encoders[0].model = BertModel(BertConfig(**encoders[0].model.config.to_dict() | {"num_hidden_layers": 2}))
+    train = TRAIN.model_copy(update={"lora": LORA, "layers": 1})
+    arm.prepare_encoders(Encoders(*encoders), ArmSettings(EADPR, train, SETTINGS, MACHINE))
+    learning = {name for name, weight in encoders[0].named_parameters() if weight.requires_grad}
+    assert len(learning) == 12
+    assert {name for name in learning if ".encoder.layer.1." not in name or ".lora_" not in name} == set()
+
+
+@pytest.mark.parametrize(("keep", "at"), [("best", 3), ("last", 4)])
+def test_a_training_with_adapters_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, keep, at):
+    lora = LORA.model_copy(update={"dropout": 0.2})
+
+    def run(out: Path) -> None:
+        train(toy, out, lora=lora, steps=5, keep=keep, validate_every=2)
+
+    assert_goes_on(run, "train", at=at, steps=5, folder=tmp_path, monkeypatch=monkeypatch)
+
+
+def test_a_checkpoint_holds_the_adapters_alone(toy, tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "0")
+    sizes = {}
+    for name, lora in (("adapters", LORA), ("all", None)):
+
+        def dying(values, step, **_):
+            if step == 3:
+                raise Killed
+
+        monkeypatch.setattr(loop, "check_finite", dying)
+        with pytest.raises(Killed):
+            train(toy, tmp_path / name, lora=lora, steps=4, keep="best", validate_every=1)
+        (path,) = cache.root().glob(f"train/*/{NAME}")
+        sizes[name] = path.stat().st_size
+        path.unlink()
+    assert sizes["adapters"] < sizes["all"] / 4
+
+
+def test_no_step_changes_nothing_and_a_step_lowers_the_loss(toy, tmp_path):
+    train(toy, tmp_path / "none", steps=0)
+    for side in ("question_encoder", "passage_encoder"):
+        weights = [load_file(folder / side / "model.safetensors") for folder in (toy / "base", tmp_path / "none/model")]
+        torch.testing.assert_close(*weights, atol=0, rtol=0)
+    train(toy, tmp_path / "some", steps=30, learning_rate=1e-2, lora=LORA.model_copy(update={"rank": 8}))
+    losses = series(tmp_path / "some", "train/loss")
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("tokens", [None, 60])
+@pytest.mark.parametrize("lora", [None, LORA])
+def test_gradients_with_activations_computed_again_are_those_of_the_plain_step(toy, dropout, tokens, lora):
+    torch.set_num_threads(2)  # pieces side by side, but where units are dropped; put back by `one_thread`
+    changes = {"gradient_cache": tokens, "dropout": dropout, "attention_dropout": dropout, "lora": lora}
+    plain, again = (
+        gradients(toy, encoders_of(toy, gradient_checkpointing=checkpointing, **changes), **changes)
+        for checkpointing in (False, True)
+    )
+    torch.testing.assert_close(again, plain, atol=1e-6, rtol=1e-5)
+
+
+def test_activations_are_computed_again(toy):
+    """Each layer is passed twice, and not when nothing learns."""
+    passes = []
+    for checkpointing in (False, True):
+        encoders = encoders_of(toy, gradient_checkpointing=checkpointing, dropout=0.0, attention_dropout=0.0)
+        layer = encoders.passage.model.encoder.layer[0].attention
+        passes.append(0)
+        layer.register_forward_hook(lambda *_: passes.__setitem__(-1, passes[-1] + 1))
+        gradients(toy, encoders)
+    assert passes[1] == 2 * passes[0]
+
+
+def test_frozen_weights_in_bfloat16_give_the_gradients_of_autocast(toy, monkeypatch):
+    low = encoders_of(toy, LOW, lora=LORA)
+    monkeypatch.setattr(machine, "place_model", lambda part, _: part)
+    high = encoders_of(toy, LOW, lora=LORA)
+    for encoders in (low, high):
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            for name, weight in encoders.passage.named_parameters():
+                if "lora_B" in name:
+                    torch.nn.init.normal_(weight, std=0.1)
+    kinds = [{name: w.dtype for name, w in each.passage.model.named_parameters()} for each in (low, high)]
+    half = {name for name, kind in kinds[0].items() if kind == torch.bfloat16}
+    assert half == {name for name in kinds[0] if ".base_layer." in name}
+    assert set(kinds[1].values()) == {torch.float32}
+    found, expected = (gradients(toy, encoders, LOW) for encoders in (low, high))
+    assert {gradient.dtype for gradient in found} == {torch.float32}
+    torch.testing.assert_close(found, expected, atol=0, rtol=0)
+
+
+def test_a_layer_that_is_not_there_and_a_model_that_keeps_its_activations_are_named(toy, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"^train\.lora\.modules: .*'q_proj' is .* it has dense, key, query, value$"):
+        train(toy, tmp_path, lora=LORA.model_copy(update={"modules": ["query", "q_proj"]}))
+    monkeypatch.setattr("transformers.BertModel.supports_gradient_checkpointing", False)
+    with pytest.raises(ValueError, match=r"^train\.gradient_checkpointing: BertModel in transformers has none"):
+        train(toy, tmp_path, gradient_checkpointing=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_peft_the_setting_is_refused(monkeypatch):
+    monkeypatch.setattr(config, "find_spec", lambda _: None)
+    values = TRAIN.model_dump() | {"lora": LORA.model_dump()}
+    with pytest.raises(ValidationError, match=r"lora\n.*peft.*pip install -r requirements/lora\.txt"):
+        Train(**values)
+    Train(**values | {"lora": None})
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_adapters_are_no_encoder(toy, tmp_path, whole):
+    """Nor are they with weights of their base around them: transformers would add them only where peft is installed."""
+    train(toy, tmp_path, steps=1)
+    folder = tmp_path / "model" / "passage_encoder" / "adapters"
+    if whole:
+        folder = Path(shutil.copytree(toy / "base" / "passage_encoder", tmp_path / "whole"))
+        shutil.copytree(tmp_path / "model" / "passage_encoder" / "adapters", folder, dirs_exist_ok=True)
+    with pytest.raises(ValueError, match=r"^base\.model '.*' holds adapters \(.*\) of '.*/base/pass"):
+        pretrained(str(folder), setting="base.model")
