@@ -11,7 +11,7 @@ from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Example
-from eadpr.training.encoder import Encoders, load, load_pair
+from eadpr.training.encoder import Encoders, load, load_pair, settings_of
 from eadpr.training.example_set import read_examples
 from eadpr.training.forward import encode_batch
 from eadpr.training.inputs import PassageInputs, tokenise_questions
@@ -33,9 +33,9 @@ def toy(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("toy"))
 
 
-def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, **changes) -> int:
+def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, settings=SETTINGS, **changes) -> int:
     """Train into `out/model` and `out/log`."""
-    sections = MultihopSettings(loss, TRAIN.model_copy(update=changes), SETTINGS, two_hop, MACHINE)
+    sections = MultihopSettings(loss, TRAIN.model_copy(update=changes), settings, two_hop, MACHINE)
     inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
     return train_multihop(inputs, out / "model", out / "log", sections)
 
@@ -242,6 +242,22 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
     total = loss_terms(scores, batch.masks, form="paper", **weights).total.item()
     assert total == pytest.approx(naive(scores, [0, 0, 0, 1, 1, 1], [0, 1, 2] * 2, has, **weights), rel=1e-9)
+
+
+def test_the_loss_of_a_cosine_model_sees_its_scale_at_both_hops(toy, tmp_path):
+    """Queries of hop 2 have length 1 as all others."""
+    cosine = ONE.model_copy(update={"similarity": "cosine"})
+    batch = batcher_of(toy).sampled(0, size=18, seed=TRAIN.seed)
+    encoders = Encoders(*load_pair(toy / "base", cosine))
+    with torch.no_grad():
+        vectors = encode_batch(encoders, batch, MACHINE)
+    torch.testing.assert_close(vectors.questions_QD.norm(dim=1), torch.ones(36))
+    scores = 7 * vectors.questions_QD @ vectors.passages_ND.T[:, vectors.columns_P]
+    expected = loss_terms(scores, batch.masks, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0).total.item()
+    changes = {"steps": 1, "batch_size": 18, "dropout": 0.0, "attention_dropout": 0.0}
+    train(toy, tmp_path, loss=EADPR.model_copy(update={"scale": 7.0}), settings=cosine, **changes)
+    assert series(tmp_path, "train/loss") == pytest.approx([expected], rel=1e-5)
+    assert settings_of(tmp_path / "model").scale == 7.0
 
 
 def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):

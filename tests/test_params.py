@@ -344,6 +344,54 @@ def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():
     assert files["report.json"]["report"]["trainings"] == {"dpr": ["dpr", "dpr2"], "eadpr": ["eadpr"]}
 
 
+def recipe_of(file: dict) -> tuple:
+    return tuple(file["train"][key] for key in ("learning_rate", "weight_decay", "keep", "validate_every"))
+
+
+SCRATCH, PRETRAINED = (
+    tuple(GOOD["recipes"][key][start] for key in ("learning_rate", "weight_decay", "keep", "validate_every"))
+    for start in ("scratch", "pretrained")
+)
+
+
+def test_auto_is_the_recipe_of_what_an_arm_starts_from_by_way_of_others_too():
+    assert SCRATCH == (2e-3, 0.0, "last", 300)
+    assert set(map(recipe_of, (params.configs(GOOD)[f"{arm}/train.json"] for arm in ("dpr", "eadpr")))) == {SCRATCH}
+    own = {
+        "bases.bert": {"model": "bert-base-uncased"}, "query_sides.tuned": {"of": "late"},
+        "active.late": {"repeats": "dpr", "seed": 5, "negatives": "bm25", "init": "bert"},
+        "active.eadpr": {"negatives": "bm25", "init": "late"},
+        "active.dpr-qsft": {"negatives": "bm25", "init": "tuned"},
+        "multihop.mdr": MDR | {"of": "late", "init": "base"}, "multihop.mdr2": MDR | {"of": "dpr", "init": "eadpr"},
+        "evidence.positive": "each", "examples.positive": "each", "multihop.mdr3": MDR | {"of": "late", "init": "mdr"},
+    }  # fmt: skip
+    files = params.configs(with_changes(GOOD, own))
+    found = {name.removesuffix("/train.json"): recipe_of(file) for name, file in files.items() if "train" in file}
+    late = dict.fromkeys(("late", "eadpr", "dpr-qsft", "multihop/mdr2.json"), PRETRAINED)
+    assert found == dict.fromkeys(("dpr", "multihop/mdr.json", "multihop/mdr3.json"), SCRATCH) | late
+    assert files["multihop/mdr.json"]["train"]["seed"] == 5, "as the repeated arm"
+    assert files["bases/base.json"]["base"]["model"] == "scratch"
+
+
+def test_what_is_set_stands_before_a_recipe_and_a_recipe_may_be_set():
+    given = {"base.model": "bert-base-uncased", "arms.dpr.train": {"learning_rate": 5e-5, "keep": "last"}}
+    given |= {"recipes.learning_rate.pretrained": 1e-5, "train.weight_decay": 0.5}
+    files = params.configs(with_changes(GOOD, given))
+    assert recipe_of(files["dpr/train.json"]) == (5e-5, 0.5, "last", 50)
+    assert recipe_of(files["eadpr/train.json"]) == (1e-5, 0.5, "best", 50)
+    files = params.configs(with_changes(GOOD, given | {"train.validation_questions": 0}))
+    assert files["eadpr/train.json"]["train"]["keep"] == "last", "where nothing is validated"
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    ("recipes.learning_rate.scratch", 0.0), ("recipes.keep.pretrained", "first"), ("recipes.steps", {}),
+    ("train.epochs", "auto"), ("train.layers", 0), ("loss.scale", 0), ("loss.scale", "automatic"),
+    ("loss.scale", float("inf")),
+])  # fmt: skip
+def test_a_wrong_recipe_layer_or_scale_is_named(path, value):
+    assert refused(changed(path, value)).key.startswith(path)
+
+
 def test_bases_are_overrides_of_the_section_base():
     files = params.configs(changed("bases.base2", {"seed": 2}))
     one, two = files["bases/base.json"], files["bases/base2.json"]

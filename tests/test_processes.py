@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from eadpr.runtime import cache, files
 from eadpr.training import contrastive, forward, loop, processes
 from eadpr.training.arm import ArmSettings
+from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
 from eadpr.training.launch import launch
@@ -101,7 +102,8 @@ def test_a_stage_by_two_processes_writes_once_what_one_writes(toy, tmp_path):
     changes = {"dropout": 0.0, "attention_dropout": 0.0, "adam_eps": 1e-3}
     for number in (1, 2):
         train = TRAIN.model_copy(update=changes | {"processes": number})
-        sections = {"loss": EADPR, "train": train, "encoder": SETTINGS, "machine": MACHINE}
+        encoder = EncoderSettings(**SETTINGS.model_dump(include=EncoderSettings.model_fields.keys()))
+        sections = {"loss": EADPR, "train": train, "encoder": encoder, "machine": MACHINE}
         config, out = tmp_path / f"{number}.json", tmp_path / str(number)
         files.write_json(config, {name: section.model_dump() for name, section in sections.items()})
         paths = {"config": config, "records": toy / "records", "examples": toy / "examples", "init": toy / "base"}

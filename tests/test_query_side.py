@@ -21,7 +21,7 @@ from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Fold, Passage, Question, SetMember
 from eadpr.training import arm as arms
 from eadpr.training import loop
-from eadpr.training.encoder import load, settings_of
+from eadpr.training.encoder import Encoders, load, settings_of
 from eadpr.training.state import TrainingState
 from tests.killed import assert_goes_on
 from tests.small_collection import stages
@@ -90,6 +90,34 @@ def test_loss_and_gradient_equal_a_naive_loop(data):
     loss.backward()
     (total / count).backward()
     torch.testing.assert_close(fast.grad, slow.grad, atol=1e-9, rtol=1e-6)
+
+
+def test_a_step_of_a_cosine_model_sees_its_scale_as_a_naive_loop_does(toy, tmp_path):
+    """Of vectors as they are stored; what is learnt from is the normalised question alone."""
+    folder = write_all(tmp_path, SETTINGS.model_copy(update={"similarity": "cosine"}))
+    store = PassageStore(toy / "records/passages.parquet")
+    encode(store.path, folder / "base", folder / "vectors", settings=ENCODE, hardware=MACHINE)
+    stored, encoder = Vectors(folder / "vectors"), load(folder / "base", "question")
+    encoder.settings = encoder.settings.with_scale(5.0)
+    assert np.linalg.norm(stored.take(np.arange(len(store))), axis=1) == pytest.approx(np.ones(len(store)), abs=1e-3)
+    asked = list(tables.rows(toy / "records/questions.parquet", Question))[:3]
+    questions = query_side.TokenisedQuestions(asked, encoder.question_ids([q.question for q in asked]))
+    task = query_side.make_task(questions, questions, Ranker(stored, store, 10), TUNING, MACHINE)
+    values = task.backward(TrainingState(Encoders(encoder, encoder), TUNING), [0, 1, 2])
+    found = [p.grad for p in encoder.parameters()]
+    encoder.zero_grad()
+    losses, every = [], torch.from_numpy(stored.take(np.arange(len(store)))).float()
+    for question, ids in zip(asked, questions.ids, strict=True):
+        mean = encoder.model(input_ids=torch.tensor([ids])).last_hidden_state[0].mean(0)
+        scores = [5.0 * (mean / mean.norm()) @ passage for passage in every]
+        best = sorted(range(len(scores)), key=lambda row: -scores[row].item())[:10]
+        right = [scores[row].exp() for row in best if question.answers[0] in store.texts([row])[0]]
+        if right:
+            losses.append(-torch.log(sum(right) / sum(scores[row].exp() for row in best)))
+    assert len(losses) == 3 - values["skipped"] > 0
+    (sum(losses) / len(losses)).backward()
+    assert values["loss"] == pytest.approx((sum(losses) / len(losses)).item(), rel=1e-5)
+    torch.testing.assert_close(found, [p.grad for p in encoder.parameters()], atol=1e-5, rtol=1e-3)
 
 
 def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):

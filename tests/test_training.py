@@ -16,7 +16,7 @@ from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Example, SetMember
 from eadpr.training import contrastive, forward, loop
-from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
+from eadpr.training.arm import ArmInputs, ArmSettings, freeze_lower, train_arm
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import Encoders, load, load_pair
 from eadpr.training.example_set import read_examples
@@ -203,7 +203,8 @@ def test_no_training_is_kept_that_is_worse_than_none(toy, tmp_path, monkeypatch)
     ranks = iter([1.0, 2.0, 3.0])
     monkeypatch.setattr(contrastive, "validate", lambda *_: contrastive.Validation(1.0, next(ranks)))
     train(toy, tmp_path, steps=2, validate_every=1, keep="best")
-    assert files.tree_sha256(tmp_path / "model") == files.tree_sha256(toy / "base")
+    for side in ("question_encoder", "passage_encoder"):
+        assert files.tree_sha256(tmp_path / "model" / side) == files.tree_sha256(toy / "base" / side)
     assert json.loads((tmp_path / "log/metrics.json").read_text())["kept_step"] == 0
 
 
@@ -242,6 +243,65 @@ def test_a_frozen_encoder_drops_nothing_out(toy, monkeypatch):
     task, batches = task_of(toy, TRAIN)
     loop.take_step(TrainingState(encoders, TRAIN), task, batches[:1])
     assert (encoders.question.training, encoders.passage.training) == (True, False)
+
+
+KINDS = {  # a model with as few weights as it can have
+    "bert": {}, "xlm-roberta": {}, "modernbert": {}, "qwen3": {"num_key_value_heads": 1, "head_dim": 8},
+    "llama": {"num_key_value_heads": 1}, "distilbert": {"n_layers": 3, "dim": 16, "n_heads": 2, "hidden_dim": 16},
+}  # fmt: skip
+
+
+def tiny(kind: str, **sizes) -> torch.nn.Module:
+    common = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 16,
+              "vocab_size": 60, "pad_token_id": 0}  # fmt: skip
+    return AutoModel.from_config(AutoConfig.for_model(kind, **(common | sizes)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_upper_layers_learn_whatever_the_kind_of_encoder(kind):
+    model = tiny(kind, **KINDS[kind]).train()
+    upper = freeze_lower(model, 2)
+    learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    numbers = {next(part for part in name.split(".") if part.isdigit()) for name in learning}
+    assert (len(upper), numbers) == (2, {"1", "2"})
+    assert {id(p) for layer in upper for p in layer.parameters()} == {
+        id(p) for name, p in model.named_parameters() if name in learning
+    }
+    saved, counts = [], []
+    upper[0].register_forward_pre_hook(lambda *_: counts.append(len(saved)))
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(1) or tensor, lambda tensor: tensor):
+        model(input_ids=torch.tensor([[5, 6, 7]])).last_hidden_state.sum().backward()
+    assert counts == [0], "nothing below is kept for a gradient"
+    assert len(saved) > 0
+    assert all((p.grad is not None) == (name in learning) for name, p in model.named_parameters())
+
+
+def test_what_has_too_few_layers_or_hides_them_is_refused():
+    with pytest.raises(ValueError, match=r"train\.layers is 4, but the encoder has 3 layers"):
+        freeze_lower(tiny("bert"), 4)
+    with pytest.raises(ValueError, match=r"train\.layers: the 3 layers of a albert are not one list"):
+        freeze_lower(tiny("albert", embedding_size=8), 1)
+
+
+def test_lower_layers_keep_their_bytes_with_any_other_setting(toy, tmp_path):
+    still = {"dropout": 0.0, "attention_dropout": 0.0, "adam_eps": 1e-3}  # else rounding moves biases of keys
+    for name, changes in {
+        "plain": {}, "cached": {"gradient_cache": 60}, "frozen": {"freeze": "question"}, "dropping": {"dropout": 0.3},
+    }.items():  # fmt: skip
+        train(toy, tmp_path / name, layers=1, steps=3, **(still | changes))
+        for side in ("question", "passage"):
+            before, after = (load(folder, side) for folder in (toy / "base", tmp_path / name / "model"))
+            moved = {
+                key
+                for (key, old), new in zip(before.named_parameters(), after.parameters(), strict=True)
+                if not torch.equal(old, new)
+            }
+            frozen = changes.get("freeze") == side
+            assert frozen or moved
+            assert not (frozen and moved)
+            assert all(key.startswith("model.encoder.layer.0.") for key in moved)
+    plain, cached = (list(load(tmp_path / n / "model", "passage").parameters()) for n in ("plain", "cached"))
+    torch.testing.assert_close(plain, cached, atol=1e-5, rtol=0)
 
 
 def gradients(toy, loss) -> Encoders:

@@ -20,6 +20,8 @@ CASES = {  # loss, shared, changes of `train`
     "stopped": (STOPPED, False, {"weight_decay": 0.1}),
     "frozen": (EADPR, False, {"freeze": "passage", "weight_decay": 0.1}),
     "one question": (EADPR, False, {"batch_size": 1}),
+    "cosine": (EADPR, True, {"gradient_cache": 60}),
+    "layers": (EADPR, False, {"layers": 1}),
 }
 
 
@@ -31,7 +33,8 @@ def train(toy: Path, out: Path, case: str, **changes) -> None:
     from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 
     loss, shared, own = CASES[case]
-    settings = SETTINGS.model_copy(update={"shared": shared})
+    similarity = "cosine" if case == "cosine" else "dot"
+    settings = SETTINGS.model_copy(update={"shared": shared, "similarity": similarity})
     sections = ArmSettings(loss, TRAIN.model_copy(update=PLAIN | own | changes), settings, MACHINE)
     train_arm(ArmInputs(toy / "records", toy / "examples", toy / "base"), out / "model", out / "log", sections)
 
