@@ -64,17 +64,6 @@ def passages(path: Path, words: int | None = None, prefix: str = "", **columns: 
     return [Passage(*row) for _, *columns in found for row in zip(*columns, strict=True)]
 
 
-@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])
-def test_every_format_gives_the_same_records(tmp_path, suffix):
-    found = passages(save(tmp_path / f"p.{suffix}", PASSAGES))
-    assert found == [Passage("a", "T", 'One "two".', None), Passage("b", "", "x\u2028y\nz", None)]
-    first, second = questions(save(tmp_path / f"q.{suffix}", QUESTIONS))
-    assert (first.id, first.question, first.answers, first.set, first.split) == ("q1", "who?", ["A", "B c"], "s", "dev")
-    assert [(c.passage_id, c.role, c.order) for c in first.contexts] == [("a", "positive", 0), ("b", "positive", 1)]
-    assert (second.answer_kind, second.answers, second.contexts) == ("regex", ["[0-9]+"], [])
-    assert (second.set, second.split) == (None, None)
-
-
 def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
     path = save(tmp_path / "p.tsv", [{"text": "x", "url": "u"}, {"text": "y", "url": "v"}])
     assert [p.id for p in passages(path)] == ["1", "2"]
@@ -108,27 +97,6 @@ def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     assert graded == [[("p", 2.0), ("r", 1.0)], [("p", 3.0)], []]
     ((found,),) = ([one.grade for one in q.contexts] for q in questions(tmp_path / "q.jsonl"))
     assert found == 3.0
-
-
-@pytest.mark.parametrize(("name", "content", "said"), [
-    ("q.tsv", "asked\tanswers\nwho?\tA\n",
-     r"2: there is no column for question \(there are asked, answers\); .*--question-columns question=COLUMN"),
-    ("q.tsv", "question\tquestion\nwho?\tA\n", "line 1: a column name stands twice"),
-    ("q.tsv", "question\tanswers\nwho?\t[0-9]+\n", r"line 2: answers is '\[0-9\]\+', expected a list"),
-    ("q.jsonl", '{"question": "a", "positives": ["p", "r"], "grades": [2]}\n',
-     r"line 1: grades is \[2\], expected a list of 2 numbers above 0"),
-    ("q.jsonl", '{"question": "a", "positives": ["p"], "grades": [0]}\n', r"grades is \[0\]"),
-    ("q.jsonl", '{"question": "a", "positives": ["p", "r", "p"], "grades": [2, 1, 3]}\n',
-     "line 1: positives has 'p' with the grades 2 and 3; keep one"),
-    ("q.parquet", "no parquet", "not Parquet"),
-    ("q.csv", "question;answers\nwho?\n", "line 2: 1 cells, expected 2 .*, by semicolons"),
-    ("q.xls", "question\nwho?\n", r"must end in \.csv, \.tsv, \.jsonl or \.parquet"),
-])  # fmt: skip
-def test_bad_questions_are_refused_with_file_and_line(tmp_path, name, content, said):
-    (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match=said) as raised:
-        questions(tmp_path / name)
-    assert name in str(raised.value)
 
 
 def test_columns_that_parquet_cannot_hold_or_python_cannot_read_are_named(tmp_path):

@@ -1,0 +1,115 @@
+"""What is refused in a user's files: in one line that names the file, the place and what is wrong; and by chance."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from benchmarks.faults import inputs, seeds
+from eadpr.settings import command as commands
+from tests.repository import ROOT
+
+pytestmark = pytest.mark.formats
+
+FORMATS = {one.name: one for one in (*inputs.FORMATS, *inputs.SETTINGS)}
+CASES = YAML(typ="safe", pure=True).load((ROOT / "tests" / "refused_files.yaml").read_text(encoding="utf-8"))
+DIGITS = "9" * 5000
+ZIP = FORMATS["EntityQuestions, zip"].files["e.zip"]
+# Fields that the first row of a file must have.
+FIELDS = {
+    ("DPR training", "train.json"): ["question"],
+    ("DPR contexts", "ctxs.jsonl"): ["question", "answers", "ctxs"],
+    ("DPR training", "gold.jsonl"): ["question", "passage_id", "answer", "answer_start"],
+    ("T-REx facts", "P19.jsonl"): ["sub_label", "obj_label", "uuid"],
+    ("EntityQuestions", "P19.dev.json"): ["question", "answers"],
+    ("PAQ", "paq.jsonl"): ["question", "answer", "answers"],
+    ("RAMDocs", "ramdocs.jsonl"): ["question", "gold_answers", "documents"],
+    ("HotpotQA", "hotpot.json"): ["_id", "question", "answer", "supporting_facts", "context"],
+    ("HotpotQA", "pages.jsonl"): ["title", "text"],
+}
+
+
+def with_first_row(data: bytes, change) -> bytes:
+    """A file of JSON whose first row is changed; a list stays one."""
+    rows = json.loads(data) if data[:1] == b"[" else list(map(json.loads, data.splitlines()))
+    rows[0] = change(rows[0])
+    text = json.dumps(rows) if data[:1] == b"[" else "".join(json.dumps(row) + "\n" for row in rows)
+    return text.encode()
+
+
+def read(folder: Path, name: str, file: str, data: bytes):
+    """What the project reads of a format's files, of which one is `data`."""
+    of = FORMATS[name]
+    for path, content in {**of.files, file: data}.items():
+        (folder / "given" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "given" / path).write_bytes(content)
+    return of.read(folder / "given")
+
+
+def refused(folder: Path, name: str, file: str, data: bytes) -> str:
+    """The one line that a user sees."""
+    assert data != FORMATS[name].files[file]
+    with pytest.raises(commands.USER_ERRORS) as error:
+        read(folder, name, file, data)
+    line = commands.format_error(error.value)
+    assert line.isprintable()
+    assert len(line) <= commands.LONGEST
+    assert Path(file).name in line or ", made into " in line
+    return line
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_sound_file_is_read(tmp_path, name):
+    of = FORMATS[name]
+    first = next(iter(of.files))
+    found = read(tmp_path, name, first, of.files[first])
+    assert of.same(found, of.plainly(tmp_path / "given"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['of']}-{case['says']}")
+def test_what_is_wrong_is_said_with_file_place_and_value(tmp_path, case):
+    data = FORMATS[case["of"]].files[case["file"]]
+    if "row" in case:
+        data = with_first_row(data, lambda row: row | case["row"])
+    elif "replace" in case:
+        data = data.replace(*(text.encode() for text in case["replace"]))
+    else:
+        data = case["put"].encode()
+    assert case["says"] in refused(tmp_path, case["of"], case["file"], data)
+
+
+@pytest.mark.parametrize(("of", "field"), [(of, field) for of, fields in FIELDS.items() for field in fields])
+def test_a_missing_field_is_named(tmp_path, of, field):
+    without = with_first_row(FORMATS[of[0]].files[of[1]], lambda row: {k: v for k, v in row.items() if k != field})
+    assert f"{of[1]}, line 1: field '{field}' is missing (it has " in refused(tmp_path, *of, without)
+
+
+@pytest.mark.parametrize(("name", "file", "data", "said"), [
+    ("own gzip", "p.jsonl.gz", gzip.compress(f'{{"id": {DIGITS}}}'.encode(), mtime=0), "p.jsonl.gz, line 1: malformed"),
+    ("own JSON list", "q.json", (b'"who?"', DIGITS), "malformed JSON: brackets nested too deep"),
+    ("own CSV", "q.csv", (b"[1.0]", "[" * 99_999), "q.csv, line 2: grades is '[[[["),
+    ("own Parquet", "p.parquet", b"PAR1" + b"\x0f" * 40 + b"\x14\0\0\0PAR1", "p.parquet: damaged after row 0, or not"),
+    ("DPR training", "psgs.tsv", b"id\ttext\ttitle\n1\tcaf\xe9\tA\n", "psgs.tsv, line 2: byte 0xe9 is not UTF-8"),
+    ("EntityQuestions, zip", "e.zip", (b"PK\x03\x04", "PK\x03\x05"), "e.zip/a/P19.dev.json is damaged or encrypt"),
+    ("EntityQuestions, zip", "e.zip", seeds.zipped({"P19.dev.json": b"\n"}), "e.zip/P19.dev.json holds no questions"),
+    ("EntityQuestions, zip", "e.zip", ZIP[:345] + b"\n" + ZIP[345:], "a/P19.dev.json is damaged or encrypted ([Errno"),
+    ("EntityQuestions, zip", "e.zip", ZIP[:-9], "e.zip is a truncated or damaged zip"),
+    ("SQuAD", "dev.json", b'{"data": "\xe9' + b"x" * 5000, "dev.json: expected a JSON object with a list `data` ('"),
+    ("SQuAD", "dev.json", (b'"answers"', json.dumps("x" * 5000)), "answers' is missing (it has id, question, xxx"),
+])  # fmt: skip
+def test_bytes_that_are_no_text_or_far_too_long_are_refused(tmp_path, name, file, data, said):
+    if isinstance(data, tuple):
+        data = FORMATS[name].files[file].replace(data[0], data[1].encode())
+    assert said in refused(tmp_path, name, file, data)
+
+
+@pytest.mark.nightly
+def test_a_share_of_the_changes_is_read_right_or_refused(tmp_path):
+    counts = inputs.run(7, tmp_path, 0.012)
+    assert sum(one.tried for one in counts) == round(0.012 * inputs.FILES) + round(0.012 * inputs.OF_SETTINGS)
+    assert [note for one in counts for note in one.notes] == []
+    assert not any(one.unclear + one.traceback + one.wrong for one in counts)
+    assert sum(one.right for one in counts) > 10
+    assert sum(one.clear for one in counts) > 60
