@@ -41,13 +41,12 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
     metrics = {"top1": ["top-1", "Share.", False], "mrr100": ["MRR@100", "Mean.", False], "aa": ["AA", "Share.", True]}
     means = {name: {metric: [0.5, 0.4, 0.6, questions] for metric in metrics} for name in names}
     types = ["who", "when", "what", "where"]
-    whole = {"means": means, "differences": [], "trainings": dict.fromkeys(names, 1), "types": [], "scores": {},
-             "topk": {name: [[0.5, 0.6, 0.7]] for name in names}, "counts": []}  # fmt: skip
+    whole = {"means": means, "differences": [], "trainings": dict.fromkeys(names, 1)}  # fmt: skip
     return {
         "collection": "made up", "depth": depth, "deepest": 100, "arms": names, "aside": [],
         "descriptions": [""] * len(names),
         "readersOfPaths": [], "evidence": "evidence: the answers", "rows": names,
-        "confidence": 0.95, "metrics": metrics, "forms": {}, "losses": {}, "behind": {},
+        "confidence": 0.95, "metrics": metrics, "forms": {}, "plots": [],
         "notes": {"collection": [], "sets": {"made/test": []}, "counts": ""},
         "sets": {"made/test": list(range(questions))}, "ids": [f"q{i}" for i in range(questions)],
         "questions": [f"{types[i % 4]} is {' '.join(_words(draw, 6))} {i}?" for i in range(questions)],

@@ -6,15 +6,13 @@ from eadpr.settings.command import stage
 @stage(out="reports/{collection}.html")
 def main(
     report, sets, explore,
-    *, records, positives, evidence, distractors, negatives, training, pairs, rankings, outcomes, measured, out,
+    *, records, positives, evidence, distractors, pairs, rankings, outcomes, measured, out,
 ):  # fmt: skip
     from eadpr.explorer import explore as explorer
     from eadpr.explorer.rankings import ExploreInputs
 
     left, counts = explorer.remove_inactive(rankings, explore), explore.near_duplicates
-    inputs = ExploreInputs(
-        records, positives, evidence, distractors, negatives, training, pairs, rankings, outcomes, measured
-    )
+    inputs = ExploreInputs(records, positives, evidence, distractors, pairs, rankings, outcomes, measured)
     why = "a ranking of what is not active (dvc checkout brings it back with its arm)"
     said = [f"explore: deleted {path}, {why}" for path in left]
     return "\n".join([*said, explorer.run(inputs, out, measured.name, report, sets, counts=counts)])

@@ -42,6 +42,7 @@ from tests.evaluated import (
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">{{data}}<!--"
 TEXT = f"🜂 𝔘 It was founded by Romulus. {HOSTILE}"  # two characters that are two of JavaScript's each
 QUESTION = f'Who founded <b>Rome</b>, "the, city"? {HOSTILE}'
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="4"><rect width="8" height="4"/></svg>'
 DISTRACTORS = {"main/dev": {"sentence": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
 
 # Of eadpr's rankings; the near-duplicates of q1 and q4 are written q1#0. q1's stands before its positive.
@@ -97,7 +98,7 @@ def write(folder: Path) -> ExploreInputs:
         refused = {"refused": {"holds_answer": 3}}
         write_training(folder, arm, trained={"without_distractor": 2}, negatives=refused, examples={})
     files.write_json(folder / "accuracy.json", {})
-    with patch("eadpr.report.plots.svg", return_value=""):  # takes longer than all else
+    with patch("eadpr.report.plots.svg", return_value=SVG):  # takes longer than all else
         report.run(report_inputs(folder), folder / "toy", folder / "toy.json", REPORT, SETS)
     return paths(folder)
 

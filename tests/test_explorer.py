@@ -58,12 +58,9 @@ def test_columns_hold_the_measures_of_every_question(inputs, tmp_path):
     assert columns["values"]["aa"][1] == [[1, 0, 0, 1, 0], [1, 1, 0, 1, 1]]  # the tie of q2 counts against dpr
     overview = columns["overview"]["main/dev"]
     assert overview["means"]["eadpr"]["top1"][0] == overview["differences"][0]["metrics"]["top1"][0] == 0.75
-    counts = {label: values for label, _, values in overview["counts"]}
-    assert counts["questions with a ranking"] == [4, 3, 4]
-    assert counts["AA pairs"] == [None, 3, 3]
-    assert counts["AA pairs left out, the answer being beyond the encoder's cut"] == [None, 1, 1]
-    assert counts["training: without a distractor"] == [None, 2, 2]
-    assert counts["positives without a distractor: an answer still stands in what is left"] == [1, 1, 1]
+    for line in ("- main/dev (dpr): 4 questions, 3 with a ranking", "2 without a distractor", "3 AA pairs, 1 left out"):
+        assert line in columns["notes"]["counts"]
+    assert (columns["notes"]["sets"], [*map(bool, columns["plots"])]) == ({"main/dev": [], "more/dev": []}, [True] * 4)
     # The same interval as the report's, though several are drawn together.
     sides = [Outcomes([inputs.outcomes / f"{arm}.parquet"]).of_trainings("main/dev", "aa") for arm in ("eadpr", "dpr")]
     interval = compare(*sides, REPORT).interval
@@ -121,13 +118,12 @@ def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(copied, tmp_pa
         evaluated(copied.records.parent, arm, pairs=None)
     shutil.copy(copied.outcomes / "eadpr.parquet", copied.outcomes / "hybrid.parquet")
     for name in ("aa_by_type", "score_differences"):
-        header = (copied.report / f"{name}.csv").read_text().splitlines()[0]
-        (copied.report / f"{name}.csv").write_text(f"{header}\n")
+        (copied.report / f"{name}.svg").unlink(missing_ok=True)
     html = explored(copied, tmp_path, REPORT.model_copy(update={"fused": ["hybrid"]}))
     columns = unpacked(html, "columns")
     assert columns["arms"] == ["bm25", "dpr", "eadpr", "hybrid"]
     assert [*columns["metrics"]] == ["top1", "top2", "mrr3"]
-    assert columns["overview"]["main/dev"]["types"] == []
+    assert [bool(svg) for *_, svg in columns["plots"]] == [True, False, False, True]
     assert all(positive["scores"] == {} for detail in unpacked(html, "details0") for positive in detail["positives"])
 
 
@@ -198,7 +194,7 @@ def test_bad_choices_and_inputs_are_named(inputs, tmp_path):
         explored(inputs, tmp_path, question_sets=["nq/test"])
     with pytest.raises(ValueError, match="main/train"):
         explored(inputs, tmp_path, sets=SETS.model_copy(update={"evaluate": ["main/train"]}))
-    with pytest.raises(FileNotFoundError, match=r"\.csv .*dvc repro report"):
+    with pytest.raises(FileNotFoundError, match=r"notes\.json .*dvc repro report"):
         explored(inputs._replace(report=tmp_path), tmp_path)
     with pytest.raises(FileNotFoundError, match=r"evaluate\.parquet.*dvc repro"):
         explored(inputs._replace(rankings=tmp_path), tmp_path)

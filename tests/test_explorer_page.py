@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from benchmarks.explorer import made_up
 from eadpr.explorer import explore
+from eadpr.runtime import files
 from tests import explorer_toy
 from tests.browsers import browsers, pages
 from tests.evaluated import REPORT, SETS
@@ -98,10 +100,20 @@ def test_the_overview_shows_means_differences_and_explains_itself(visit):
     assert "without the answer" in page.locator("#tip").inner_text()
     assert "without the answer" in page.locator(f"#{term.get_attribute('aria-describedby')}").inner_text()
     page.get_by_text("What these figures rest on").click()
-    assert "questions with a ranking" in page.locator(".counts").inner_text()
-    said = page.locator(".plots").inner_text()
-    assert "Scores behind AA-evidence." in said
-    assert "Scores behind controlled AA-evidence." in said
+    assert "4 with a ranking" in page.get_by_role("region", name="Counts").inner_text()
+    plots = page.locator(".plots img")
+    assert "Scores behind awareness of the evidence." in page.locator(".plots").inner_text()
+    assert plots.evaluate_all("all => all.map(one => one.naturalWidth)") == [8] * 4
+
+
+def test_sentences_of_the_report_stand_below_the_table_as_text(visit, toy, tmp_path):
+    folder = shutil.copytree(toy.parent, tmp_path / "toy")
+    notes = {"collection": ["**eadpr** is <b>best</b>: `eadpr publish`."], "counts": ""}
+    files.write_json(folder / "toy" / "notes.json", notes | {"sets": {"main/dev": ["Low."], "more/dev": []}})
+    explore.run(explorer_toy.paths(folder), tmp_path / "page.html", "toy", REPORT, SETS)
+    page = visit("", tmp_path / "page.html")
+    assert texts(page, ".note") == ["eadpr is <b>best</b>: eadpr publish.", "Low."]
+    assert (texts(page, ".note strong"), texts(page, ".note code")) == (["eadpr"], ["eadpr publish"])
 
 
 @pytest.mark.parametrize(

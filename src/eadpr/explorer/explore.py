@@ -1,5 +1,6 @@
 """The stage `explore`: one HTML file to look at results in, question by question (`eadpr.explorer.page`)."""
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,16 +157,18 @@ def _measures(
         "metrics": {name: [md.title(name), words.explain_metric(name), name in AWARENESS] for name in columns},
         "first": first,
         "values": values,
-        "overview": {name: overview.make_overview(name, rows, inputs, settings) for name in questions.members},
-        "losses": overview.loss_curves(inputs.training, settings.trainings),
-        "notes": _read_notes(inputs.report / NOTES),
+        "overview": {name: overview.make_overview(name, rows, settings) for name in questions.members},
+        "notes": json.loads(_read_report(inputs.report, NOTES)),
+        "plots": [[*texts, _read_report(inputs.report, f"{name}.svg")] for name, texts in words.PLOTS.items()],
     }
 
 
-def _read_notes(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `dvc repro report`")
-    return files.read_json(path)
+def _read_report(folder: Path, name: str) -> str:
+    """Return a file of the report; a plot without points has none."""
+    if not (folder / NOTES).exists():
+        raise FileNotFoundError(f"{folder / NOTES} does not exist; run `dvc repro report`")
+    path = folder / name
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def _sums(outcomes: Outcomes, questions: MeasuredQuestions, metric: str) -> tuple[list[float], list[int]]:
@@ -188,6 +191,5 @@ def _texts(shown: Sequence[ShownRanking], settings: ReportArms, questions: Measu
         "readersOfPaths": settings.of_paths,
         "evidence": words.EVIDENCE.get(strategy, f"evidence: what “{strategy}” takes for it"),
         "forms": {name: words.explain_form(name) for form in words.FORMS for name in (form, f"{form}{CUT}")},
-        "behind": {metric: [md.title(metric), words.explain_metric(metric)] for metric in overview.BEHIND},
         "relationNames": {code: words.name_relation(code) for code in relations},
     }

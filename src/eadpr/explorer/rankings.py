@@ -31,8 +31,6 @@ class ExploreInputs(NamedTuple):
     positives: Path
     evidence: Path
     distractors: Path
-    negatives: Path
-    training: Path
     pairs: Path
     rankings: Path
     outcomes: Path

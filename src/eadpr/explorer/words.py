@@ -35,38 +35,18 @@ EVIDENCE = {
     "window": "evidence: some words around the answers",
     "answer": "evidence: the answers themselves",
 }
-# What counts mean for the figures, by the keys of report.counts.
-MEANINGS = {
-    "n": "all of them count in every share of questions",
-    "n_ranked": "a question without one counts as wrong",
-    "questions": "those with a positive",
-    "without_negatives": "they learn from the other questions' passages alone",
-    "without_distractor": "nothing teaches the arm what their evidence is",
-    "without_placebo": "their distractor is not balanced by a harmless cut",
-    "truncated": "both versions look the same to the encoder",
-    "masked": "they hold the answer to another question of the batch",
-}
-REFUSED = {
-    "is_positive": "candidates refused as negatives: a positive of the question",
-    "text_of_positive": "candidates refused as negatives: the text of a positive",
-    "title_of_positive": "candidates refused as negatives: the title of a positive",
-    "holds_answer": "candidates refused as negatives: an answer stands in them",
-    "within_margin": "candidates refused as negatives: scored too near to the positive",
-    "without_candidates": "questions for which no negative was ranked",
-    "without_negatives": "questions for which every negative was refused",
-}
-DROPPED = {
-    "no_answer": "the answer does not stand in the passage",
-    "no_evidence": "no evidence was found",
-    "no_placebo": "no other sentence of like length is free of answer and evidence",
-    "nothing_left": "nothing would be left of the passage",
-    "unchanged": "the cut changes nothing but white space",
-    "holds_answer": "an answer still stands in what is left",
-    "answer_lost": "the placebo took the answer with it",
-    "not_sentences": "what is cut is no whole sentence",
-    "no_filler": "no sentence fits in its place",
-    "no_swap": "there is no other answer to put in",
-    "unreadable_reply": "the language model's reply could not be read",
+# Plots of the report that the page shows: a title, and what to see in them.
+PLOTS = {
+    "topk": ("Found among the first k.", "Share of questions with a passage that holds an answer among the first k."),
+    "aa_by_type": ("Answer awareness by type of question.", "The dotted line is chance; the table explains measures."),
+    "score_differences": (
+        "Scores behind awareness of the evidence.",
+        "By how much a text scores above the one that lacks something: right of the dotted line it does.",
+    ),
+    "loss": (
+        "Training loss.",
+        "Each arm learns with an objective of its own, so heights do not compare; whether a curve has settled does.",
+    ),
 }
 NEAR_DUPLICATES = {
     "removed": "the passage without its evidence (further ones lack other sentences too)",

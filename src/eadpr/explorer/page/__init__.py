@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 MODULES = (
-    "dom.js", "data.js", "state.js", "select.js", "plots.js", "overview.js", "table.js", "question.js", "main.js",
+    "dom.js", "data.js", "state.js", "select.js", "overview.js", "table.js", "question.js", "main.js",
 )  # fmt: skip
 TEMPLATE, STYLE = "page.html", "style.css"
 QUESTIONS, PASSAGES = 128, 512  # unpacked together

@@ -2,11 +2,13 @@
 
 export const VIEWS = { overview: "Overview", questions: "Questions" };
 
+export const FIXED = ["bm25", "untrained"]; // rows that no seed changes
+
 export function first(data) {
   const set = Object.keys(data.sets)[0];
   const { differences } = data.overview[set];
   const shown = differences.filter((one) => data.arms.includes(one.row) && data.arms.includes(one.with));
-  const compared = shown.find((one) => data.losses[one.with]?.length) || shown[0]; // with a trained arm rather than the encoder as it came
+  const compared = shown.find((one) => !FIXED.includes(one.with)) || shown[0]; // trained arms, if there are two
   const a = compared ? compared.row : data.arms[data.arms.length - 1];
   const b = compared ? compared.with : data.arms[0];
   return { view: "overview", question: "", set, a, b, k: 1, find: "", type: "", relation: "", hop: "", change: 0,
