@@ -21,6 +21,7 @@ BM25_ENDS = "evaluate: 100 is more than the depth of rankings (bm25.depth, retri
 BM25_ENDS += " the other"
 KEYS = {"params": "loss.tau1", "hotpot-sample": "settings.two_hop.query_tokens"}
 KEYS |= dict.fromkeys(("squad-open", "squad-nq-ramdocs"), "settings.train.steps")
+KEYS |= dict.fromkeys(("timeqa", "covid-qa"), "settings.positives.validation")
 
 
 @pytest.fixture
