@@ -32,7 +32,4 @@ def convert_checkpoint(
         return
     parameters = convert(checkpoints, out, architecture=architecture or "bert-base-uncased")
     typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")
-    typer.echo(
-        f"next: dvc exp run -S base.model={out} -S encoder.shared=false -S encoder.pooling=cls"
-        " -S encoder.question_tokens=256 -S encoder.passage_tokens=256 -S train.learning_rate=2e-5"
-    )
+    typer.echo(f"next: dvc exp run -S base.model={out} -S encoder.shared=false")

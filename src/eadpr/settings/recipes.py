@@ -1,4 +1,4 @@
-"""Settings whose right value depends on the encoders that a training starts from: random ones, or a pretrained model.
+"""Settings for which the right value depends on the encoders that a training starts from, random or pretrained ones.
 
 In params.yaml they are `auto`; `recipes` there has the two values of each.
 """
@@ -10,7 +10,7 @@ from eadpr.settings.model import Layout, Settings
 
 
 def fill_in(values: dict[str, Any]) -> dict[str, Any]:
-    """Put the values of `recipes` in the place of `auto` in `train`; whether they are right is checked afterwards.
+    """Put the values of `recipes` where `auto` stands in `train`; whether they are right is checked afterwards.
 
     Without validation questions the last weights are kept, as none can be the best.
     """

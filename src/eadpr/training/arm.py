@@ -76,7 +76,7 @@ def read_role(
 
 def prepare_encoders(encoders: Encoders, settings: contrastive.ContrastiveSettings) -> Encoders:
     """Set the dropout of the encoders and the scale of their scores, freeze what does not learn, add adapters and put
-    them on the device, in place; return them. What is frozen drops nothing out."""
+    them on the device, in place; return them. Frozen parts drop nothing out."""
     loss, train = settings.loss, settings.train
     for module in dict.fromkeys(encoders):
         loop.set_dropout(module, hidden=0.0, attention=0.0)
