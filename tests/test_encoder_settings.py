@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import huggingface_hub
 import numpy as np
 import pytest
 import torch
+from huggingface_hub.errors import EntryNotFoundError
 from tokenizers import normalizers
 from transformers import (
     AutoTokenizer,
@@ -23,10 +25,14 @@ from transformers import (
 
 from eadpr.runtime.model_folders import model_files
 from eadpr.search.encode import embed
+from eadpr.settings.resolve import configs
+from eadpr.settings.resolve import load as load_settings
+from eadpr.settings.yaml import SettingError
 from eadpr.training.base import byte_level_bpe, make_base
 from eadpr.training.config import Prompts, ResolvedSettings
 from eadpr.training.encoder import load, pool, settings_of
 from eadpr.training.self_description import read_description
+from tests.repository import ROOT
 from tests.training_toy import AUTO, BASE
 
 TEXTS = ["Alman was born in Aron.", "bevik wrote Letters", "Bevik’s liked quiet rooms and " + "long walks " * 40]
@@ -229,10 +235,29 @@ def test_pickled_weights_and_lost_files_are_refused_by_name(tmp_path):
         make(tmp_path, model)
 
 
+def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path):
+    model = write_model(tmp_path / "model", "bert", include_prompt=False)
+    values = load_settings(ROOT / "params.yaml")
+    values["base"]["model"] = str(model)
+    configs(values)
+    values["arms"]["eadpr"]["encoder"] = {"prompts": {"question": "query: ", "passage": ""}}
+    with pytest.raises(SettingError, match=r"^params\.yaml: base\.model: /.*/model: its pooling leaves prompts out"):
+        configs(values)
+    change(model, POOLING, pooling_mode="max")
+    with pytest.raises(
+        SettingError, match=r"^params\.yaml: base\.model: /.*/model: 1_Pooling/config\.json: pools by m"
+    ):
+        configs(values)
+
+
 def test_last_needs_a_token_that_ends_a_text(tmp_path):
     model = write_plain(tmp_path / "model", "qwen3")
     change(model, "tokenizer_config.json", eos_token=None)
     assert AutoTokenizer.from_pretrained(model).eos_token_id is None
+    values = load_settings(ROOT / "params.yaml")
+    values["base"]["model"], values["encoder"]["pooling"] = str(model), "last"
+    with pytest.raises(SettingError, match=r"^params\.yaml: encoder\.pooling: last needs a token that ends a text"):
+        configs(values)
     with pytest.raises(ValueError, match=r"encoder\.pooling: last needs a token that ends a text, but .*model"):
         make(tmp_path, model, AUTO.model_copy(update={"pooling": "last"}))
 
@@ -242,6 +267,25 @@ def test_states_of_another_size_than_the_pooling_takes_are_refused(tmp_path):
     change(model, POOLING, embedding_dimension=12)
     with pytest.raises(ValueError, match=r"pools states of 12 numbers, but its model has 16"):
         make(tmp_path, model)
+
+
+def test_a_model_of_the_hub_is_asked_at_its_revision(tmp_path, monkeypatch):
+    model, asked = write_model(tmp_path / "model", "bert", dense=(12,), prompts=PROMPTS), set()
+
+    def download(name, file, *, revision):
+        asked.add((name, revision))
+        if not (model / file).exists():
+            raise EntryNotFoundError(file)
+        return str(model / file)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    found = read_description("org/name", "v2", setting="base.model")
+    assert found[1:] == read_description(str(model))[1:]
+    assert (asked, found.label) == ({("org/name", "v2")}, "base.model: org/name")
+    monkeypatch.undo()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ValueError, match=r"base\.model: org/name: no hub says whether it has modules\.json"):
+        read_description("org/name", setting="base.model")
 
 
 def test_a_published_model_keeps_its_form_of_titles(tmp_path):

@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterable
 from typing import get_args
 
 from eadpr.robustness.config import PROBE
-from eadpr.runtime.model_folders import has_two_sides, sides_differ
+from eadpr.runtime.model_folders import has_two_sides, is_folder, sides_differ
 from eadpr.settings.model import Layout, Settings
 from eadpr.settings.yaml import SettingError
 from eadpr.supervision.config import Placebo, Strategy
 from eadpr.training.config import OTHERS
+from eadpr.training.self_description import check_folder
 
 # The settings of each named model and ranking by kind: bases, fused, readers, ..., and arms (the active ones).
 Models = dict[str, dict[str, Settings]]
@@ -33,6 +34,7 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
     trainings += [(f"multihop.{name}", config) for name, config in models["multihop"].items()]
     _check_sets(layout, settings, models)
     _check_arms(layout, models)
+    _check_folders(settings, models)
     _check_validation(layout, settings, models, trainings)
     _check_strategies(layout, settings)
     train_sets = (*layout.collections[layout.collection].sets.train, OTHERS)
@@ -100,6 +102,17 @@ def _check_arms(layout: Layout, models: Models) -> None:
         if (placebo := compared_placebo(config)) and placebo not in config.evidence.strategies:
             uses = f"loss.balance {config.loss.balance} and loss.placebo {config.loss.placebo} of arm {arm}"
             raise SettingError("evidence.strategies", f"add {placebo}, which {uses} need")
+
+
+def _check_folders(settings: Settings, models: Models) -> None:
+    """The folder of base.model can be taken with the settings of every encoder that starts from it."""
+    for config in [settings, *(config for kind in ("bases", "arms", "multihop") for config in models[kind].values())]:
+        if config.base.model != "scratch" and is_folder(config.base.model):
+            try:
+                check_folder(config.base.model, config.encoder, setting="base.model")
+            except ValueError as error:
+                key, _, reason = str(error).partition(": ")
+                raise SettingError(key, reason) from error
 
 
 def _check_validation(layout: Layout, settings: Settings, models: Models, trained: list[tuple[str, Settings]]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from eadpr.runtime.files import read_json
-from eadpr.runtime.model_folders import SIDES, is_folder
+from eadpr.runtime.model_folders import SIDES, has_two_sides, is_folder
 from eadpr.runtime.section import checked
 from eadpr.training.config import NO_PROMPTS, EncoderSettings, Prompts, ResolvedSettings
 
@@ -92,13 +92,22 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
     Raises ValueError that begins with `setting` and the name for files that cannot be followed here, and for a hub that
     does not answer.
     """
-    files = _Files(name, revision, f"{setting} {name!r}")
+    files = _Files(name, revision, f"{setting}: {name}")
     folder = Path(name)
     for own in (folder, folder.parent) if folder.name in SIDES else (folder,):
         if is_folder(name) and (path := own / SETTINGS).is_file():
             return Description(files.label, checked(ResolvedSettings, read_json(path), path))
     modules = files.read("modules.json", list[_Module])
     return Description(files.label, SILENT) if modules is None else _follow(files, modules)
+
+
+def check_folder(name: str, asked: EncoderSettings, *, setting: str) -> None:
+    """Raise ValueError, which begins with a key, where a model folder cannot be taken with the settings `asked` for."""
+    read_description(name, setting=setting).resolve(asked)
+    if asked.pooling == "last":
+        from transformers import AutoTokenizer
+
+        check_end_token(AutoTokenizer.from_pretrained(f"{name}/{SIDES[1]}" if has_two_sides(name) else name))
 
 
 def check_end_token(tokenizer: Any) -> None:
@@ -132,6 +141,8 @@ class _Files:
             raise ValueError(f"{self.label}: no hub says whether it has {file}; connect, or name a folder") from error
         except EntryNotFoundError:
             return None
+        except (OSError, ValueError) as error:  # no such repository or revision, or one for members
+            raise ValueError(f"{self.label}: {file} cannot be read ({error})") from error
 
     def need(self, file: str) -> Path:
         if (path := self.find(file)) is None:
