@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 
 from eadpr.evaluation.outcomes import MADE
 from eadpr.report import markdown as md
 from eadpr.report import plots
-from eadpr.report.config import Pairs, ReportArms, Sampling
+from eadpr.report.config import Pairs, ReportArms
 from eadpr.report.differences import Comparison, Trainings, difference_table, is_fixed
 from eadpr.report.summary import MeasuredRows, load_rows, select_set
 from eadpr.robustness.config import AMONG, GOALS, PROBE, Robustness
@@ -23,6 +24,19 @@ ROBUSTNESS = plots.Plot("As near-duplicates join the corpus", partial(
 ))  # fmt: skip
 
 
+class Scope(NamedTuple):
+    """What is compared: arms and pairs of them, without near-duplicates and with the most that joined."""
+
+    arms: Sequence[str]
+    pairs: Pairs
+    counts: Sequence[int]
+    settings: ReportArms
+
+    @property
+    def most(self) -> int:
+        return self.counts[-1]
+
+
 def report_robustness(
     outcomes: Path, settings: ReportArms, counts: Robustness, sets: Sets, folder: Path, _: pd.DataFrame
 ) -> list[str]:
@@ -30,93 +44,79 @@ def report_robustness(
 
     A `report.Section` once all but the last two arguments are bound; plots go to `folder`.
     """
-    arms, most, sampling = settings.robustness.trainings, counts.counts[-1], settings
-    pairs = settings.pair([*arms], arms)  # BM25 was not measured everywhere
+    arms = settings.robustness.trainings
+    scope = Scope([*arms], settings.pair([*arms], arms), counts.counts, settings)  # BM25 was not measured everywhere
     rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
     generators = settings.robustness.active
     results = {name: load_rows(outcomes / "robustness" / name, rows, sets.evaluate) for name in generators}
-    parts = []
-    for name in sets.evaluate:
-        parts += worst_kinds(results, name, [*settings.differences, *settings.columns], [*arms], pairs, most, sampling)
+    parts = [part for name in sets.evaluate for part in report_worst(results, name, scope)]
     if parts:
         parts.insert(0, "# Near-duplicates at their worst")
-    for generator, of_generator in results.items():
-        first = next(iter(arms.values()))[0]
-        generation = files.read_json(outcomes / "robustness" / generator / first / MADE)
-        parts += [f"# Near-duplicates: {generator}", describe_near_duplicates(generation)]
+    for generator, measured in results.items():
+        made = files.read_json(outcomes / "robustness" / generator / next(iter(arms.values()))[0] / MADE)
+        dropped = ", ".join(f"{n:,} {reason}" for reason, n in made["dropped"].items()) or "none"
+        parts += [
+            f"# Near-duplicates: {generator}",
+            f"{made['near_duplicates']:,} near-duplicates of {made['questions']:,} questions of all sets;"
+            f" {made['with_all']:,} have all that were asked for, {made['with_none']:,} have none. Dropped: {dropped}."
+            " Every question counts.",
+        ]
         for name in sets.evaluate:
-            means = select_set(of_generator.rows, name)
-            present = set(means["metric"])
-            metrics = [metric for metric in (*settings.columns, AMONG) if metric in present]
-            parts += [f"## {name}", md.pivot(means, ["%, near-duplicates per question"], rows.keys(), metrics)]
-            compared = [metric for metric in settings.differences if metric in present]
-            parts += changes_of_set(of_generator, name, compared, [*arms], pairs, most, sampling)
-        curves = robustness_points(of_generator.rows, settings.differences, [*arms], counts.counts, sets.evaluate)
-        plots.write(folder / f"robustness-{generator}", curves, ROBUSTNESS, [*arms])
+            parts += report_set(measured, name, scope)
+        points = list_points(measured.rows, scope, sets.evaluate)
+        plots.write(folder / f"robustness-{generator}", points, ROBUSTNESS, scope.arms)
     return parts
 
 
-def changes_of_set(
-    results: MeasuredRows,
-    name: str,
-    metrics: Sequence[str],
-    arms: Sequence[str],
-    pairs: Pairs,
-    most: int,
-    sampling: Sampling,
-) -> list[str]:
-    """Return paired differences and an explanation of look-alikes, for a set that has near-duplicates."""
-    n = count_with_look_alikes(results, name)
+def report_set(measured: MeasuredRows, name: str, scope: Scope) -> list[str]:
+    """Return the means of a set, and paired differences where it has near-duplicates."""
+    means = select_set(measured.rows, name)
+    present = set(means["metric"])
+    columns = [metric for metric in (*scope.settings.columns, AMONG) if metric in present]
+    table = md.pivot(means, ["%, near-duplicates per question"], measured.outcomes.keys(), columns)
+    parts, n = [f"## {name}", table], count_with_look_alikes(means)
     if not n:
-        return ["No question of this set has near-duplicates of its own and a positive; those of other sets join it."]
+        return [
+            *parts,
+            "No question of this set has near-duplicates of its own and a positive; those of other sets join it.",
+        ]
 
     def read(arm: str, count: int, metric: str) -> Trainings:
-        return results.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
+        return measured.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
 
-    look_alikes = [compare_among_most(read, pair, [AMONG], most) for pair in pairs]
+    compared = [metric for metric in scope.settings.differences if metric in present]
+    look_alikes = [compare_among_most(read, pair, [AMONG], scope.most) for pair in scope.pairs]
     return [
-        *difference_table(changes(read, metrics, arms, pairs, most), md.titles(metrics), sampling),
+        *parts,
+        *difference_table(list_changes(read, compared, scope), md.titles(compared), scope.settings),
         f"{md.title(AMONG).capitalize()}: without the rest of the corpus, of a question's positives and its own"
         f" near-duplicates alone, whether a positive scores highest; a tie counts as no. {n:,.0f} questions have both.",
-        *difference_table(look_alikes, [md.title(AMONG)], sampling),
+        *difference_table(look_alikes, [md.title(AMONG)], scope.settings),
     ]
 
 
-def count_with_look_alikes(results: MeasuredRows, name: str) -> float:
-    """Return how many questions of the set have a positive and near-duplicates of their own."""
-    means = select_set(results.rows, name)
+def count_with_look_alikes(means: pd.DataFrame) -> float:
+    """Return how many questions have a positive and near-duplicates of their own; `means` are those of a set."""
     return means[means["metric"] == AMONG]["n"].max() if AMONG in set(means["metric"]) else 0
 
 
-def worst_kinds(
-    results: Mapping[str, MeasuredRows],
-    name: str,
-    metrics: Sequence[str],
-    arms: Sequence[str],
-    pairs: Pairs,
-    most: int,
-    sampling: Sampling,
-) -> list[str]:
-    """Return tables, by the first of `metrics` that was measured, of the kind without evidence that costs each arm
-    most, and of the kind that states the relation with a wrong answer; nothing for a set without near-duplicates."""
+def report_worst(results: Mapping[str, MeasuredRows], name: str, scope: Scope) -> list[str]:
+    """Return tables, by the first metric of the report that was measured, of the kind without evidence that costs each
+    arm most, and of the kind with a wrong answer in its place; nothing for a set without near-duplicates."""
+    means = {generator: select_set(measured.rows, name) for generator, measured in results.items()}
     goals = [generator for generator in GOALS if generator in results]
-    if not any(count_with_look_alikes(results[goal], name) for goal in goals):
+    if not any(count_with_look_alikes(means[goal]) for goal in goals):
         return []
-    present = set(select_set(results[goals[0]].rows, name)["metric"])
-    metric = next((metric for metric in metrics if metric in present), None)
+    metrics = [*scope.settings.differences, *scope.settings.columns]
+    metric = next((metric for metric in metrics if metric in set(means[goals[0]]["metric"])), None)
     if metric is None:
         return []
-    shares = {}
-    for generator, of_generator in results.items():
-        means = select_set(of_generator.rows, name)
-        shares[generator] = means[means["metric"] == metric].set_index("row")["mean"]
-    title = md.title(metric)
-    worst, rows = {}, []
-    for arm in arms:
-        worst[arm] = min(goals, key=lambda goal, row=f"{arm}, {most}": shares[goal][row])
-        remaining = [f"{100 * shares[worst[arm]][f'{arm}, {n}']:.1f}" for n in (0, most)]
-        rows.append([arm, worst[arm], *remaining])
-    head = ["%", "worst kind", f"{title} without near-duplicates", f"{title} with {most} per question"]
+    shares = {generator: of[of["metric"] == metric].set_index("row")["mean"] for generator, of in means.items()}
+    title, most = md.title(metric), scope.most
+    worst = {arm: min(goals, key=lambda goal, row=f"{arm}, {most}": shares[goal][row]) for arm in scope.arms}
+    rows = []
+    for arm, kind in worst.items():
+        rows.append([arm, kind, *(f"{100 * shares[kind][f'{arm}, {n}']:.1f}" for n in (0, most))])
     columns = {f"{title}, worst": worst}
     meaning = "Each arm with its worst kind. The intervals do not count that it was chosen by these very figures."
     if PROBE in results:
@@ -133,37 +133,26 @@ def worst_kinds(
         f"## {name}",
         "Near-duplicates whose evidence is gone answer nothing, so that none should stand before a positive, however"
         f" the evidence was taken out ({', '.join(goals)}). An arm is judged by the kind that leaves it the least:",
-        md.table(head, rows),
+        md.table(["%", "worst kind", f"{title} without near-duplicates", f"{title} with {most} per question"], rows),
         meaning,
-        *difference_table(changes(read, [*columns], arms, pairs, most), [*columns], sampling),
+        *difference_table(list_changes(read, [*columns], scope), [*columns], scope.settings),
     ]
 
 
-def describe_near_duplicates(generation: Mapping[str, Any]) -> str:
-    dropped = ", ".join(f"{n:,} {reason}" for reason, n in generation["dropped"].items()) or "none"
-    return (
-        f"{generation['near_duplicates']:,} near-duplicates of {generation['questions']:,} questions of all sets;"
-        f" {generation['with_all']:,} have all that were asked for, {generation['with_none']:,} have none."
-        f" Dropped: {dropped}. Every question counts."
-    )
-
-
-def changes(
-    read: ReadValues, columns: Sequence[str], arms: Sequence[str], pairs: Pairs, most: int
-) -> Iterator[Comparison]:
+def list_changes(read: ReadValues, columns: Sequence[str], scope: Scope) -> Iterator[Comparison]:
     """Yield the change by the most near-duplicates for each arm, and the difference of these changes for each pair."""
 
     def read_change(arm: str, column: str) -> Trainings:
         changed = []
-        for without, with_most in zip(read(arm, 0, column), read(arm, most, column), strict=True):
+        for without, with_most in zip(read(arm, 0, column), read(arm, scope.most, column), strict=True):
             changed.append(with_most.assign(sums=with_most["sums"] - without["sums"]))  # of the same questions
         return changed
 
-    for arm in arms:
-        sides = ((read(arm, most, column), read(arm, 0, column)) for column in columns)
-        yield Comparison(f"{arm}: {most} − 0", sides)
-    for arm, reference in pairs:
-        yield compare_among_most(read, (arm, reference), columns, most)
+    for arm in scope.arms:
+        sides = ((read(arm, scope.most, column), read(arm, 0, column)) for column in columns)
+        yield Comparison(f"{arm}: {scope.most} − 0", sides)
+    for arm, reference in scope.pairs:
+        yield compare_among_most(read, (arm, reference), columns, scope.most)
         sides = ((read_change(arm, column), read_change(reference, column)) for column in columns)
         yield Comparison(f"change of {arm} − change of {reference}", sides, fixed=is_fixed(arm, reference))
 
@@ -173,13 +162,11 @@ def compare_among_most(read: ReadValues, pair: tuple[str, str], columns: Sequenc
     return Comparison(f"{pair[0]} − {pair[1]} at {most}", sides, fixed=is_fixed(*pair))
 
 
-def robustness_points(
-    means: pd.DataFrame, metrics: Sequence[str], arms: Sequence[str], counts: Sequence[int], sets: Sequence[str]
-) -> pd.DataFrame:
+def list_points(means: pd.DataFrame, scope: Scope, sets: Sequence[str]) -> pd.DataFrame:
     points = []
     for name in sets:
         shares = select_set(means, name).set_index(["row", "metric"])["mean"]
-        for metric in metrics:
-            if metric in shares.index.levels[1]:
-                points += [(n, shares[f"{arm}, {n}", metric], arm, metric, name) for arm in arms for n in counts]
+        metrics = [metric for metric in scope.settings.differences if metric in shares.index.levels[1]]
+        for metric, arm, n in product(metrics, scope.arms, scope.counts):
+            points.append((n, shares[f"{arm}, {n}", metric], arm, metric, name))
     return pd.DataFrame(points, columns=["near_duplicates", "share", "arm", "metric", "question_set"])
