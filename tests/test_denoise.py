@@ -167,16 +167,9 @@ def test_nothing_added_changes_no_choice(folders, tmp_path):
     assert drawn[0] == drawn[1]
 
 
-@pytest.mark.parametrize(("rows", "message"), [
-    ([("q0", "p3", 1.5)], r"question 'q0', passage 'p3': score is 1\.5, expected a probability from 0 to 1"),
-    ([("q0", "p3", float("nan"))], "score is nan, expected a probability"),
-    ([("q0", "p3", 0.0)] * 2, "question 'q0', passage 'p3': scored twice"),
-    ([("z", "p3", 0.0)], "question 'z' is not in .*train"),
-    ([], r"scores none of the 10 passages that .*train\.parquet ranks; score that ranking"),
-])  # fmt: skip
-def test_other_scores_are_named(folders, tmp_path, rows, message):
+def test_scores_of_another_ranking_are_named(folders, tmp_path):
     _, positives, ranking = folders
-    tables.write(tmp_path / "s.parquet", PassageScore, rows)
-    with pytest.raises(ValueError, match=message):
+    tables.write(tmp_path / "s.parquet", PassageScore, [])
+    with pytest.raises(ValueError, match=r"scores none of the 10 passages that .*train\.parquet ranks; score that"):
         denoise(positives, ranking, tmp_path / "s.parquet", tmp_path / "out", settings=BOTH)
     assert not (tmp_path / "out").exists()

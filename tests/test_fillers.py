@@ -138,13 +138,6 @@ def test_the_nearest_in_length_comes_first_and_of_equals_one_is_drawn(collection
         assert {found.sentence(asked, "x" * 23, number) for number in range(30)} == {OF_BOB, ABOUT_BOB}
 
 
-def test_pairs_out_of_order_are_refused(collection):
-    with fillers("title", seed=0, **collection) as found:
-        found.sentence(pair(passage_id="a2"), PIECE, 0)
-        with pytest.raises(ValueError, match=r"pair \(q, a1\) is not in positives"):
-            found.sentence(pair(passage_id="a1"), PIECE, 0)
-
-
 def test_only_the_passages_around_a_positive_and_the_best_ranks_are_looked_at(tmp_path):
     """Of 60 passages of a title and 60 ranks; every sentence is of one length."""
     ids = [f"{i:02}" for i in range(60)]

@@ -16,7 +16,7 @@ from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
-from eadpr.storage.records import Fold, Outcome, Positive, Question, Ranked, RankedPath
+from eadpr.storage.records import Fold, Outcome, Positive, Question, Ranked
 from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
 from tests.reading_toy import train
@@ -66,12 +66,6 @@ def test_what_cannot_be_learnt_from(toy, tmp_path):
     tables.write(folds, Fold, [Fold("q1", "validation", 0)])
     with pytest.raises(ValueError, match=r"train\.parquet: none of the 0 training questions it has paths for"):
         train(own, tmp_path, LEARNING)
-    tables.write(folds, Fold, [Fold("zz", "train", 0)])
-    (own / "ranking").unlink()
-    rows = [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)]
-    tables.write(own / "ranking" / "paths" / "train.parquet", RankedPath, rows)
-    with pytest.raises(ValueError, match=r"train\.parquet: question_id 'zz' is not in .*records; run `dvc repro`"):
-        train(own, tmp_path, LEARNING)
     assert not (tmp_path / "reader").exists()
 
 
@@ -81,14 +75,6 @@ def test_a_ranking_of_passages_is_read_as_paths_of_one(toy, trained, tmp_path):
     assert answer(toy, tmp_path, trained / "reader", tmp_path / "out") == 1
     (found,) = tables.rows(tmp_path / "out/predictions.parquet", Prediction)
     assert len({sentence.passage_id for sentence in found.support}) == 1
-
-
-def test_paths_of_an_unknown_question_are_not_read(toy, trained, tmp_path):
-    unknown = [RankedPath("zz", 1, ["a1", "b1"], [0.0, 0.0], 0.0)]
-    tables.write(tmp_path / "paths" / "evaluate.parquet", RankedPath, unknown)
-    with pytest.raises(ValueError, match=r"paths/evaluate\.parquet: question_id 'zz' is in none of sets.evaluate"):
-        answer(toy, tmp_path, trained / "reader", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def evaluated(toy: Path, out: Path, rows: list[Prediction], sets: Sets = EVALUATED) -> dict:

@@ -126,15 +126,6 @@ def test_without_near_duplicates_the_outcomes_are_those_of_evaluate(arm, tmp_pat
     assert outcomes(tmp_path / "out" / "0.parquet") == found
 
 
-def test_a_ranking_of_other_questions_is_refused(arm, tmp_path):
-    ranked = list(tables.rows(arm.ranking / "evaluate.parquet", Ranked))
-    (tmp_path / "other").mkdir()
-    other = [*ranked, Ranked("foreign", ranked[0].passage_id, 1, 1.0)]
-    tables.write(tmp_path / "other" / "evaluate.parquet", Ranked, other)
-    with pytest.raises(ValueError, match=r"other/evaluate\.parquet: question 'foreign' is in none of sets\.evaluate"):
-        run(arm._replace(ranking=tmp_path / "other"), tmp_path / "out", SETTINGS, DENSE)
-
-
 def added_to(arm) -> list[NearDuplicate]:
     rows = tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate)
     return sorted((row for row in rows if row.number < COUNTS[-1]), key=lambda row: row.number)

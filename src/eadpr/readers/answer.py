@@ -43,15 +43,16 @@ def answer_questions(
     `out`; return the number of questions.
 
     A question without a ranked passage has no prediction. A ranking shorter than the last of `top_k` is read to its
-    end. Finished shards stay in the cache until `out` is written. Raises ValueError for a ranked question that is not
-    evaluated.
+    end. Finished shards stay in the cache until `out` is written.
     """
     store = PassageStore(records / "passages.parquet")
     model = kinds.load(reader).to(machines.device())
     settings, of_paths = settings.for_reader(model.settings), model.settings.of_paths
     answerer = ANSWERERS[model.settings.kind](model, store, settings, hardware)
     table = ranking_table(ranking, "evaluate", hops=of_paths)
-    ids = _ids_to_read(records / "question_sets.parquet", table, settings, sets)
+    members = {name: read_question_ids(records / "question_sets.parquet", [name]) for name in sets.evaluate}
+    sample = frozenset(chain.from_iterable(sample_questions(members, settings).values()))
+    ids = [question_id for question_id in read_ranked_ids(table) if question_id in sample]
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
 
     def answer(ranked: tuple[str, list[list[str]]]) -> list[Prediction]:
@@ -71,18 +72,6 @@ def answer_questions(
                 files.write_json(temporary / "predictions.json", _entries(questions, rows))
         files.discard(folder)
     return len({row.question_id for row in rows})
-
-
-def _ids_to_read(question_sets: Path, table: Path, settings: Read, sets: Sets) -> list[str]:
-    """Return the ranked questions to read, in the order of the ranking."""
-    members = {name: read_question_ids(question_sets, [name]) for name in sets.evaluate}
-    evaluated = frozenset(chain.from_iterable(members.values()))
-    sample = frozenset(chain.from_iterable(sample_questions(members, settings).values()))
-    ids = read_ranked_ids(table)
-    for question_id in ids:
-        if question_id not in evaluated:
-            raise ValueError(f"{table}: question_id {question_id!r} is in none of sets.evaluate; run `dvc repro`")
-    return [question_id for question_id in ids if question_id in sample]
 
 
 def _entries(questions: dict[str, Question], rows: list[Prediction]) -> list[dict[str, object]]:

@@ -45,15 +45,13 @@ def denoise(positives: Path, ranking: Path, scores: Path, out: Path, *, settings
 
     `ranking` is a folder with a train.parquet; ranks stay as they are, with gaps. A question's positives stay whatever
     their scores, because margins are relative to them. A passage without a score is dropped, since it may be a
-    positive. Raises ValueError for a number that is no probability, and if no ranked passage has a score. Return the
-    number of remaining rows.
+    positive. Raises ValueError if no ranked passage has a score. Return the number of remaining rows.
     """
     train = ranking / "train.parquet"
     with engine.connect() as connection:
         engine.view(connection, "positives", positives / "positives.parquet", Positive)
         engine.view(connection, "ranked", train, Ranked)
         engine.view(connection, "scores", scores, PassageScore)
-        _check(connection, train, scores)
         connection.execute(_JUDGED, settings.model_dump())
         counts = engine.first(connection, _COUNTS)
         if counts["ranked"] and not counts.pop("scored"):
@@ -69,22 +67,6 @@ def denoise(positives: Path, ranking: Path, scores: Path, out: Path, *, settings
             report = {"of": ranking.name, "ranked": counts["ranked"], "kept": count, "out": dropped}
             files.write_json(folder / "report.json", report)
     return count
-
-
-def _check(connection: engine.Connection, ranking: Path, scores: Path) -> None:
-    def first(query: str) -> tuple[str, ...] | None:
-        return connection.execute(f"{query} LIMIT 1").fetchone()
-
-    if row := first(f"FROM scores WHERE NOT score BETWEEN 0 AND 1 ORDER BY {engine.POSITION}"):
-        raise ValueError(
-            f"{scores}: question {row[0]!r}, passage {row[1]!r}: score is {row[2]}, expected a probability from 0 to 1"
-        )
-    if row := first("SELECT question_id, passage_id FROM scores GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL"):
-        raise ValueError(
-            f"{scores}: question {row[0]!r}, passage {row[1]!r}: scored twice; score a passage once per question"
-        )
-    if row := first(f"FROM scores ANTI JOIN ranked USING (question_id) ORDER BY {engine.POSITION}"):
-        raise ValueError(f"{scores}: question {row[0]!r} is not in {ranking}; score that ranking again")
 
 
 _JUDGED = f"""

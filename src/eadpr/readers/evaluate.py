@@ -118,7 +118,7 @@ def evaluate_reading(
     members = read_members(records, sets.evaluate)
     evaluated = load_questions(records, members if of_paths else sample_questions(members, settings))
     questions = list(evaluated.records(records))
-    rows = list(read_predictions(reading / "predictions.parquet", {row.id for row in questions}, once=of_paths))
+    rows = list(tables.rows(reading / "predictions.parquet", Prediction))
     if of_paths:
         ids = [question.id for question in questions if question.hops]
         golds = read_golds(records, positives / "positives.parquet", ids)
@@ -145,21 +145,6 @@ def _judge_answers(
         by_question = right["em" if of_paths else f"em_{row.top_k}"]
         if row.question_id in by_question:
             yield ReadAnswer(row.question_id, row.top_k, row.answer, by_question[row.question_id])
-
-
-def read_predictions(path: Path, ids: Collection[str], *, once: bool = False) -> Iterator[Prediction]:
-    """Yield the predictions of a file. Raises ValueError for a question not in `ids`, and for a second prediction of a
-    question with the same top_k or, with `once`, at all."""
-    seen = set()
-    for row in tables.rows(path, Prediction):
-        if row.question_id not in ids:
-            raise ValueError(f"{path}: question {row.question_id!r} is in none of sets.evaluate; run `dvc repro`")
-        key = row.question_id, None if once else row.top_k
-        if key in seen:
-            top_k = "" if once else f" with top_k {row.top_k}"
-            raise ValueError(f"{path}: question {row.question_id!r} has two answers{top_k}; run `dvc repro`")
-        seen.add(key)
-        yield row
 
 
 def read_golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[GoldAnswer]:

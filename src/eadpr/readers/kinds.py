@@ -30,20 +30,6 @@ def load(folder: Path) -> Module:
     return MODELS[settings.kind].load(folder, settings)
 
 
-def check_as_trained(folder: Path, settings: Reader) -> None:
-    """Raise ValueError if the trained reader in `folder` gets no further training, but other inputs than before."""
-    if settings.steps != 0 or not (folder / SETTINGS).is_file():
-        return
-    trained = read_settings(folder)
-    for name in ("kind", "tokens", "question_tokens", "lowercase"):
-        new, old = getattr(settings, name), getattr(trained, name)
-        if new != old:
-            raise ValueError(
-                f"{folder} learnt with {name} {old}, but {settings.section}.{name} is {new} and"
-                f" {settings.section}.steps 0; set it to {old}"
-            )
-
-
 def read_settings(folder: Path) -> Reader:
     path = folder / SETTINGS
     if not path.exists():

@@ -70,7 +70,6 @@ def _question_scorer(inputs: ScoringInputs, halves: Mapping[str, int], hardware:
     def score(ranking: tuple[str, list[list[str]]]) -> Iterator[PassageScore]:
         question_id, paths = ranking
         ids = [passage_id for (passage_id,) in paths]
-        selection.check_known(question_id, questions, inputs.ranking, inputs.records)
         positives = positives_by_question[question_id]
         to_read = [*ids, *(passage_id for passage_id in positives if passage_id not in ids)]
         compute_logits = scorers[inputs.readers[halves[question_id]]]

@@ -65,18 +65,15 @@ class Titles:
         return self._store.titles(self._store.rows([passage_id]))[0] if title is None else title
 
 
-def write_official(path: Path, predictions: Iterable[Prediction], title: Callable[[str, str], str]) -> int:
+def write_official(path: Path, predictions: Iterable[Prediction], title: Callable[[str, str], str]) -> None:
     """Write HotpotQA's prediction file, which other programs score:
     {"answer": {question id: answer}, "sp": {question id: [[title, number of a sentence, from 0], ...]}}
 
-    `title` is a function of a question id and a passage id. Return the number of questions.
+    `title` is a function of a question id and a passage id.
     """
     answers: dict[str, str] = {}
     support: dict[str, list[tuple[str, int]]] = {}
     for row in predictions:
-        if row.question_id in answers:
-            raise ValueError(f"question {row.question_id!r} is predicted twice; write one prediction for each")
         answers[row.question_id] = row.answer
         support[row.question_id] = [(title(row.question_id, fact.passage_id), fact.sentence) for fact in row.support]
     files.write_json(path, {"answer": answers, "sp": support})
-    return len(answers)

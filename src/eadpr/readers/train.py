@@ -57,7 +57,6 @@ def train_reader(
     """
     if settings.model is not None:
         model_folders.check(settings.model, model_files)
-        kinds.check_as_trained(Path(settings.model), settings)
     records, positives = inputs.records, inputs.positives
     store = PassageStore(records / "passages.parquet")
     table = selection.ranking_table(inputs.ranking, "train", hops=settings.of_paths)

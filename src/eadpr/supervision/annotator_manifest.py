@@ -52,10 +52,7 @@ class Manifest(NamedTuple):
 
     def model_for(self, question_id: str, seen: Sequence[frozenset[str]]) -> int:
         """Return the index of the first model not trained on the question; `seen` are the sets of trained_on."""
-        for index, trained_on in enumerate(seen):
-            if question_id not in trained_on:
-                return index
-        raise ValueError(f"every annotator was trained on question {question_id!r}; run `dvc repro annotator`")
+        return next(index for index, trained_on in enumerate(seen) if question_id not in trained_on)
 
     def seen(self) -> list[frozenset[str]]:
         return [frozenset(model.trained_on) for model in self.models]

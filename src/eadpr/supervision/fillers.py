@@ -132,12 +132,7 @@ class Nearby:
 
     def _passages_near(self, pair: Pair) -> list[str]:
         while self._row[:2] != (pair.question.id, pair.passage.id):
-            self._row = next(self._rows, None)
-            if self._row is None:
-                raise ValueError(
-                    f"pair ({pair.question.id}, {pair.passage.id}) is not in positives.parquet, or not in its order;"
-                    " run `dvc repro positives`"
-                )
+            self._row = next(self._rows)
         return self._row.near
 
 

@@ -68,14 +68,12 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
         connection.execute(_ASKED)
         connection.execute(f"{_EXCLUDED} {_PROMOTED}" if promoted else _EXCLUDED)
         count = engine.value(connection, "SELECT count(*) FROM asked")
-        collect = {"ranked": _collect_ranked, "given": _collect_given, "random": _draw_random, "none": _make_tables}
-        with_candidates = collect[negatives.kind](
-            connection, records / "passages.parquet", ranking / "train.parquet", negatives
-        )
+        passages = records / "passages.parquet"
+        with_candidates = _list_candidates(connection, passages, ranking / "train.parquet", negatives)
         if count and not with_candidates and negatives.kind in NOTHING:
             raise ValueError(NOTHING[negatives.kind].format(ranking=ranking, records=records, count=count))
         ids = "SELECT passage_id FROM candidates UNION ALL SELECT passage_id FROM excluded"
-        matching.read_texts(connection, records / "passages.parquet", ids)
+        matching.read_texts(connection, passages, ids)
         _judge(connection, negatives)
         with files.new_folder(out) as folder:
             mined = _write(connection, folder / "negatives.parquet", source, negatives.keep)
@@ -105,45 +103,27 @@ _EXCLUDED = "CREATE TABLE excluded AS SELECT place, passage_id FROM asked JOIN p
 _PROMOTED = "UNION ALL SELECT place, passage_id FROM asked JOIN promoted USING (question_id)"
 
 
-def _collect_ranked(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
-    """Make ranks above `skip` up to `depth` candidates, the best score first; return the number of ranked questions."""
-    engine.view(connection, "ranked", ranking, Ranked)
+def _list_candidates(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
+    """Make the view `candidates`, the best score first, of the ranks above `skip` up to `depth`, and the table `best`
+    of positives' scores, which a margin is relative to; return the number of questions that have passages listed."""
+    match negatives.kind:
+        case "ranked":
+            engine.view(connection, "ranked", ranking, Ranked)
+        case "given":
+            engine.view(connection, "contexts", passages.with_name("contexts.parquet"), Context)
+        case "random":
+            engine.view(connection, "corpus", passages, Passage)
+            connection.register("drawn", _draw(connection, tables.count(passages, Passage), negatives))
+    connection.execute(_LISTED[negatives.kind])
     connection.execute(
-        "CREATE VIEW ranks AS SELECT place, passage_id, rank, score FROM ranked JOIN asked USING (question_id)"
+        f"CREATE VIEW candidates AS FROM listed WHERE rank > {negatives.skip} AND rank <= {negatives.depth}"
     )
-    depths = f"rank > {negatives.skip} AND rank <= {negatives.depth}"
-    connection.execute(f"CREATE VIEW candidates AS FROM ranks WHERE {depths}")
-    connection.execute(
-        "CREATE TABLE best AS SELECT place, max(score::DOUBLE) AS best FROM ranks"
-        " SEMI JOIN excluded USING (place, passage_id) WHERE $margin IS NOT NULL GROUP BY place",
-        {"margin": negatives.margin},
-    )
-    return engine.value(connection, "SELECT count(DISTINCT place) FROM ranks")
-
-
-def _collect_given(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
-    """Make a question's hard negatives candidates in the source's order or, if it has none, its other negatives (DPR);
-    return the number of questions with any."""
-    engine.view(connection, "contexts", passages.with_name("contexts.parquet"), Context)
-    _make_tables(connection, passages, ranking, negatives)
-    connection.execute(_LISTED)
-    depths = f"rank > {negatives.skip} AND rank <= {negatives.depth}"
-    connection.execute(f"INSERT INTO candidates SELECT place, passage_id, rank, -rank FROM listed WHERE {depths}")
+    connection.execute(_BEST, {"margin": negatives.margin})
     return engine.value(connection, "SELECT count(DISTINCT place) FROM listed")
 
 
-_LISTED = f"""
-CREATE TABLE listed AS SELECT place, passage_id, row_number() OVER (PARTITION BY place ORDER BY pos) AS rank FROM (
-    SELECT place, passage_id, min(c.{engine.POSITION}) AS pos, rank() OVER (PARTITION BY place ORDER BY role) AS choice
-    FROM contexts c JOIN asked USING (question_id) WHERE role IN ('hard_negative', 'negative')
-    GROUP BY place, passage_id, role
-) WHERE choice = 1
-"""
-
-
-def _draw_random(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
+def _draw(connection: engine.Connection, total: int, negatives: Negatives) -> pa.RecordBatchReader:
     """Draw `depth` passages of the corpus without repeats, by a generator seeded with the seed and question id."""
-    total = tables.count(passages, Passage)
     size = min(negatives.depth, total)
 
     def draw() -> Iterator[pa.RecordBatch]:
@@ -156,24 +136,34 @@ def _draw_random(connection: engine.Connection, passages: Path, ranking: Path, n
             ranks = np.tile(np.arange(1, size + 1, dtype=np.int32), len(rows))
             yield pa.record_batch([places, np.concatenate(rows), ranks], schema=_DRAWN)
 
-    _make_tables(connection, passages, ranking, negatives)
-    engine.view(connection, "corpus", passages, Passage)
-    connection.register("drawn", pa.RecordBatchReader.from_batches(_DRAWN, draw()))
-    connection.execute(
-        "INSERT INTO candidates SELECT place, id, rank, -rank"
-        f" FROM drawn JOIN (SELECT {engine.POSITION} AS row, id FROM corpus) USING (row)"
-    )
-    return engine.value(connection, "SELECT count(*) FROM asked")
+    return pa.RecordBatchReader.from_batches(_DRAWN, draw())
 
 
 _DRAWN = pa.schema({"place": pa.int64(), "row": pa.int64(), "rank": pa.int32()})
-
-
-def _make_tables(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
-    """Make empty tables of candidates and of best positives, as for kind `none`."""
-    connection.execute("CREATE TABLE candidates (place BIGINT, passage_id VARCHAR, rank INT, score FLOAT)")
-    connection.execute("CREATE TABLE best (place BIGINT, best DOUBLE)")
-    return 0
+# The passages that each kind lists for a question. Given are its hard negatives in the source's order or, if it has
+# none, its other negatives (DPR).
+_LISTED = {
+    "ranked": """
+CREATE VIEW listed AS SELECT place, passage_id, rank, score FROM ranked JOIN asked USING (question_id)
+""",
+    "given": f"""
+CREATE TABLE listed AS
+SELECT place, passage_id, row_number() OVER (PARTITION BY place ORDER BY pos) AS rank, -rank::FLOAT AS score FROM (
+    SELECT place, passage_id, min(c.{engine.POSITION}) AS pos, rank() OVER (PARTITION BY place ORDER BY role) AS choice
+    FROM contexts c JOIN asked USING (question_id) WHERE role IN ('hard_negative', 'negative')
+    GROUP BY place, passage_id, role
+) WHERE choice = 1
+""",
+    "random": f"""
+CREATE TABLE listed AS SELECT place, id AS passage_id, rank, -rank::FLOAT AS score
+FROM drawn JOIN (SELECT {engine.POSITION} AS row, id FROM corpus) USING (row)
+""",
+    "none": "CREATE TABLE listed (place BIGINT, passage_id VARCHAR, rank INT, score FLOAT)",
+}
+_BEST = """
+CREATE TABLE best AS SELECT place, max(score::DOUBLE) AS best FROM listed
+SEMI JOIN excluded USING (place, passage_id) WHERE $margin IS NOT NULL GROUP BY place
+"""
 
 
 def _judge(connection: engine.Connection, negatives: Negatives) -> None:
