@@ -385,7 +385,7 @@ def test_what_is_set_stands_before_a_recipe_and_a_recipe_may_be_set():
 
 @pytest.mark.parametrize(("path", "value"), [
     ("recipes.learning_rate.scratch", 0.0), ("recipes.keep.pretrained", "first"), ("recipes.steps", {}),
-    ("train.epochs", "auto"), ("train.layers", 0), ("loss.scale", 0), ("loss.scale", "automatic"),
+    ("train.epochs", "auto"), ("train.layers", 0), ("train.layers", 3), ("loss.scale", 0), ("loss.scale", "automatic"),
     ("loss.scale", float("inf")),
 ])  # fmt: skip
 def test_a_wrong_recipe_layer_or_scale_is_named(path, value):

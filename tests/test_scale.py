@@ -195,6 +195,8 @@ def test_a_model_keeps_the_scale_that_it_was_trained_with_and_only_where_it_is_u
     usual = train(toy, tmp_path / "usual", tmp_path / "seven/model", scale=20.0, settings=COSINE)
     assert settings_of(tmp_path / "usual/model").loss_scale == 20.0
     assert len({round(losses[0], 3) for losses in (by_dot, seven, usual)}) == 3
+    train(toy, tmp_path / "back", tmp_path / "seven/model", scale="auto", settings=SETTINGS)
+    assert settings_of(tmp_path / "back/model").loss_scale == 1.0, "of dot products again"
 
 
 def test_retrieve_ranks_by_the_cosine_of_raw_vectors(tmp_path):

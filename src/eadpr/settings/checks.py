@@ -41,6 +41,8 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
     for who, config in trainings:
         for name in config.train.upsample:
             _require("train.upsample", name, train_sets, f"of {who} is not in sets.train")
+        if config.base.model == "scratch":  # of other encoders the training says it
+            _limit("train.layers", config.train.layers or 1, config.base.layers, f"base.layers of {who}")
     for arm, config in models["arms"].items():
         _check_examples(f"arm {arm}", config)
         _check_loss(f"arm {arm}", f"arm {arm}", config, "encoder")

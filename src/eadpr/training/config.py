@@ -55,7 +55,10 @@ class EncoderSettings(Section):
     def resolve(self, model: "ResolvedSettings") -> "ResolvedSettings":
         """Return the settings of a model with those that are asked for here in their place."""
         asked = {name: getattr(self, name) for name in EncoderSettings.model_fields}
-        return model.model_copy(update={name: value for name, value in asked.items() if value != "auto"})
+        asked = {name: value for name, value in asked.items() if value != "auto"}
+        if asked.get("similarity", model.similarity) != model.similarity:
+            asked["scale"] = None  # the model's was of the other similarity
+        return model.model_copy(update=asked)
 
 
 class ResolvedSettings(EncoderSettings):
