@@ -23,6 +23,11 @@ def first(n, of=20):
     return per_question([f"q{i}" for i in range(of)], [1] * n + [0] * (of - n), [1] * of)
 
 
+def compared(first, second, *, fixed=False):
+    (found,) = compare([(first, second, fixed)], FEW)
+    return found
+
+
 EMPTY = per_question([], [], [])
 
 
@@ -30,24 +35,24 @@ def test_differences_are_over_questions_with_as_many_values_in_every_training():
     """q2 has no value on one side, q3 another number of pairs: q1 (1 of 1 against 0), q4 (2 of 2 against 1) remain."""
     one = per_question(["q1", "q2", "q3", "q4"], [1, 1, 1, 2], [1, 1, 2, 2])
     other = per_question(["q4", "q3", "q1"], [1, 1, 0], [2, 1, 1])
-    found = compare([one], [other], FEW).interval
+    found = compared([one], [other]).interval
     assert (found.estimate, found.n) == (pytest.approx(2 / 3), 2)
     sums, counts = together([one, other, other])
     assert (sums.tolist(), counts.tolist()) == ([[1, 2], [0, 1], [0, 1]], [1, 2])
-    assert compare([one], [EMPTY], FEW) is None
+    assert compared([one], [EMPTY]) is None
     assert tabulate.difference(None) == "–"
 
 
 def test_trainings_are_paired_by_position_or_with_the_only_one_that_there_can_be():
     """Paired, three trainings differ by 5 questions each and not at all from each other; with one, by 5, 10 and 0."""
-    found = compare([first(10), first(15), first(5)], [first(5), first(10), first(0)], FEW).intervals
+    found = compared([first(10), first(15), first(5)], [first(5), first(10), first(0)]).intervals
     assert [one.estimate for one in found.each] == [0.25, 0.25, 0.25]
-    against_one = compare([first(10), first(15), first(5)], [first(5)], FEW, fixed=True).intervals
+    against_one = compared([first(10), first(15), first(5)], [first(5)], fixed=True).intervals
     assert [one.estimate for one in against_one.each] == [0.25, 0.5, 0]
     assert against_one.both.estimate == found.both.estimate == 0.25
     assert against_one.both.low < 0 < found.both.low
     for others in ([first(5), first(5)], [first(5)]):
-        unpaired = compare([first(10), first(15), first(5)], others, FEW)
+        unpaired = compared([first(10), first(15), first(5)], others)
         assert (unpaired.interval.estimate, unpaired.intervals.both, unpaired.p) == (0.25, None, None)
 
 

@@ -63,7 +63,7 @@ def test_columns_hold_the_measures_of_every_question(inputs, tmp_path):
     assert (columns["notes"]["sets"], [*map(bool, columns["plots"])]) == ({"main/dev": [], "more/dev": []}, [True] * 4)
     # The same interval as the report's, though several are drawn together.
     sides = [Outcomes([inputs.outcomes / f"{arm}.parquet"]).of_trainings("main/dev", "aa") for arm in ("eadpr", "dpr")]
-    interval = compare(*sides, REPORT).interval
+    interval = compare([(*sides, False)], REPORT)[0].interval
     expected = [*(round(value, 5) for value in interval[:3]), interval.n]
     assert overview["differences"][0]["metrics"]["aa"] == expected
 

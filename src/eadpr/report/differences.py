@@ -4,9 +4,11 @@ An interval over questions, and the test over them, take the trainings as fixed:
 seeds. So a star needs an interval over trainings and questions too, which a single training of each arm cannot give.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from eadpr.evaluation.config import BM25
@@ -21,8 +23,8 @@ Trainings = Sequence[pd.DataFrame]  # one metric of an arm, by training, as `Out
 class Comparison(NamedTuple):
     """A row of a table: two sides for each of its columns.
 
-    `labels` name the pairs of trainings, where they get rows too. `fixed`: one side
-    has no seed to vary.
+    `labels` name the pairs of trainings, where they get rows too. `fixed`: one side has no
+    seed to vary.
     """
 
     label: str
@@ -52,24 +54,43 @@ class Difference(NamedTuple):
 ComparedRow = tuple[Comparison, list[Difference | None]]
 
 
-def compare(first: Trainings, second: Trainings, sampling: Sampling, *, fixed: bool = False) -> Difference | None:
-    """Return `first` minus `second` over the questions with as many values in all trainings; None without any.
+Sides = tuple[Trainings, Trainings, bool]  # the second is empty for a mean, the last is `fixed`
+
+
+def compare(sides: Iterable[Sides], sampling: Sampling) -> list[Difference | None]:
+    """Return first minus second of each of `sides` over the questions with as many values in all trainings; None
+    without any.
 
     Training i of one is paired with training i of the other, or if `fixed` with its only one. Where they cannot be
-    paired, as three and two, the means are compared as if they were single trainings.
+    paired, as three and two, the means are compared as if they were single trainings. Single trainings with values of
+    the same questions share their resamples, which is faster and changes nothing.
     """
-    sums, counts = together([*first, *second])
-    if not len(counts):
-        return None
-    sides = sums[: len(first)], sums[len(first) :]
-    if len(first) != len(second) and not (fixed and 1 in (len(first), len(second))):
-        sides = tuple(side.mean(axis=0) for side in sides)
-    intervals = paired_bootstrap(*sides, counts=counts, **sampling.options)
-    fewest = min(int(training["counts"].sum()) for training in (*first, *second))
-    p = None
-    if intervals.both:
-        p = paired_randomisation(*sides, counts=counts, resamples=sampling.resamples, seed=sampling.seed)
-    return Difference(intervals, p, int(counts.sum()), fewest)
+    results: list[Difference | None] = []
+    single = defaultdict(list)  # by the counts of values per question: place, differences, fewest
+    for first, second, fixed in sides:
+        sums, counts = together([*first, *second])
+        fewest = min(int(training["counts"].sum()) for training in (*first, *second))
+        pair = sums[: len(first)], sums[len(first) :]
+        if second and len(first) != len(second) and not (fixed and 1 in (len(first), len(second))):
+            pair = tuple(side.mean(axis=0, keepdims=True) for side in pair)
+        if not len(counts):
+            results.append(None)
+        elif max(map(len, pair)) == 1:
+            single[counts.tobytes()].append((len(results), pair[0][0] - pair[1].sum(axis=0), fewest))
+            results.append(None)
+        else:
+            p = None
+            if second:
+                p = paired_randomisation(*pair, counts=counts, resamples=sampling.resamples, seed=sampling.seed)
+            pair = pair if second else (pair[0], np.zeros_like(pair[0]))
+            intervals = paired_bootstrap(*pair, counts=counts, **sampling.options)
+            results.append(Difference(intervals, p, int(counts.sum()), fewest))
+    for key, group in single.items():
+        counts, values = np.frombuffer(key, np.int64), np.array([differences for _, differences, _ in group])
+        boot = paired_bootstrap(values, np.zeros_like(values), counts=counts, **sampling.options)
+        for (place, _, fewest), interval in zip(group, boot.each, strict=True):
+            results[place] = Difference(Intervals(interval, None, [interval]), None, int(counts.sum()), fewest)
+    return results
 
 
 def is_fixed(*rows: str) -> bool:
@@ -103,7 +124,7 @@ def difference_table(rows: Iterable[Comparison], columns: Sequence[str], samplin
     All of the table is one family of Holm's correction. Rows of several trainings stand in a second table too, with
     intervals over questions alone, of the means and of each training.
     """
-    compared = [(row, [compare(*pair, sampling, fixed=row.fixed) for pair in row.pairs]) for row in rows]
+    compared = [(row, compare(((*pair, row.fixed) for pair in row.pairs), sampling)) for row in rows]
     if not (compared and columns):
         return []
     tested = [cell.p for _, cells in compared for cell in cells if cell and cell.p is not None]

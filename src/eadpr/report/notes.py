@@ -76,11 +76,9 @@ def _find_lower(
 ) -> Iterator[Lower]:
     pairs = [(arm, reference) for arm in settings.trainings if arm != UNTRAINED] if reference in outcomes else []
     for (arm, _), row in zip(pairs, comparisons(outcomes, pairs, name, metrics), strict=True):
-        intervals = {}
-        for metric, sides in zip(metrics, row.pairs, strict=True):
-            difference = compare(*sides, settings, fixed=row.fixed)
-            if difference and difference.interval.high < 0:
-                intervals[metric] = difference.interval
+        differences = compare(((*pair, row.fixed) for pair in row.pairs), settings)
+        compared = zip(metrics, differences, strict=True)
+        intervals = {metric: of.interval for metric, of in compared if of and of.interval.high < 0}
         if intervals:
             texts = [f"at {md.title(metric)} {md.difference(interval)}" for metric, interval in intervals.items()]
             yield Lower(arm, max(interval.estimate for interval in intervals.values()), ", ".join(texts))
