@@ -13,6 +13,4 @@ NAMES = (
     "bm25_ranking",
     "has_answer",
     "preparation",
-    "noop_repro",
-    "help_time",
 )

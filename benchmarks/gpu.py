@@ -46,41 +46,15 @@ class Size(NamedTuple):
 
 
 FULL = Size(
-    passages=524_288,
-    distinct=32_768,
-    steps=40,
-    batch=128,
-    questions=6_000,
-    rows=21_000_000,
-    queries=3_610,
-    depth=100,
-    shape={"layers": 12, "hidden": 768, "heads": 12, "intermediate": 3_072},
-    vocabulary=(30_522, 32_128),
-    shard=32_768,
-    window=16_384,
-    token_budget=131_072,
-    pairs=1_000,
-    matrix=8_192,
-    repeats=3,
-)
+    passages=524_288, distinct=32_768, steps=40, batch=128, questions=6_000, rows=21_000_000, queries=3_610, depth=100,
+    shape={"layers": 12, "hidden": 768, "heads": 12, "intermediate": 3_072}, vocabulary=(30_522, 32_128),
+    shard=32_768, window=16_384, token_budget=131_072, pairs=1_000, matrix=8_192, repeats=3,
+)  # fmt: skip
 QUICK = Size(
-    passages=48,
-    distinct=30,
-    steps=2,
-    batch=4,
-    questions=6,
-    rows=300,
-    queries=5,
-    depth=10,
-    shape={"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64},
-    vocabulary=(600, 600),
-    shard=16,
-    window=8,
-    token_budget=1_024,
-    pairs=2,
-    matrix=64,
-    repeats=1,
-)
+    passages=48, distinct=30, steps=2, batch=4, questions=6, rows=300, queries=5, depth=10,
+    shape={"layers": 1, "hidden": 32, "heads": 2, "intermediate": 64}, vocabulary=(600, 600), shard=16, window=8,
+    token_budget=1_024, pairs=2, matrix=64, repeats=1,
+)  # fmt: skip
 
 
 class Measured(NamedTuple):
@@ -106,14 +80,8 @@ def main(
     repeats: int = typer.Option(None, min=1),
     folder: Path = typer.Option(None, help="Where to write models and vectors; a temporary folder by default."),
 ) -> None:
-    given = {
-        "passages": passages,
-        "steps": steps,
-        "questions": questions,
-        "rows": rows,
-        "token_budget": token_budget,
-        "repeats": repeats,
-    }
+    given = {"passages": passages, "steps": steps, "questions": questions, "rows": rows}
+    given |= {"token_budget": token_budget, "repeats": repeats}
     size = (QUICK if quick else FULL)._replace(**{name: value for name, value in given.items() if value is not None})
     if unknown := set(paths or ()) - set(PATHS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: known are {', '.join(PATHS)}")

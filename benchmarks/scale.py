@@ -42,46 +42,23 @@ class Stage(NamedTuple):
 
 
 FEW = "few"  # the records, with fewer questions
+JOINED = {"records": "records", "positives": "positives"}
+DISTRACTORS = {"sources": "", "raw": "", **JOINED, "evidence": "evidence.parquet", "ranking": "rankings/bm25"}
+EXAMPLES = {"positives": "positives", "negatives": "negatives", "distractors": "distractors", "out": "examples"}
 STAGES = (
     Stage("prepare", "prepare.json", {"sources": "", "raw": "", "out": "records"}),
     Stage("bm25", "bm25.json", {"records": FEW, "out": "rankings/bm25"}),
     Stage("positives", "positives.json", {"records": "records", "ranking": "rankings/bm25", "out": "positives"}),
-    Stage(
-        "evidence",
-        "evidence.json",
-        {"records": "records", "positives": "positives", "annotator": "../annotator", "out": "evidence.parquet"},
-    ),
-    Stage(
-        "distractors",
-        "distractors.json",
-        {
-            "sources": "",
-            "raw": "",
-            "records": "records",
-            "positives": "positives",
-            "evidence": "evidence.parquet",
-            "ranking": "rankings/bm25",
-            "out": "distractors",
-        },
-    ),
-    Stage(
-        "negatives",
-        "dpr/negatives.json",
-        {"records": "records", "positives": "positives", "ranking": "rankings/bm25", "out": "negatives"},
-    ),
-    Stage(
-        "examples",
-        "eadpr/examples.json",
-        {"positives": "positives", "negatives": "negatives", "distractors": "distractors", "out": "examples"},
-    ),
+    Stage("evidence", "evidence.json", {**JOINED, "annotator": "../annotator", "out": "evidence.parquet"}),
+    Stage("distractors", "distractors.json", {**DISTRACTORS, "out": "distractors"}),
+    Stage("negatives", "dpr/negatives.json", {**JOINED, "ranking": "rankings/bm25", "out": "negatives"}),
+    Stage("examples", "eadpr/examples.json", EXAMPLES),
     Stage("encode", "encode.json", {"records": "records", "model": "../base", "out": "vectors"}),
     Stage(
         "retrieve", "retrieve.json", {"records": FEW, "model": "../base", "vectors": "vectors", "out": "rankings/dpr"}
     ),
 )
-ANNOTATOR = Stage(
-    "annotator", "annotator.json", {"records": "records", "positives": "positives", "out": "../annotator"}
-)
+ANNOTATOR = Stage("annotator", "annotator.json", {**JOINED, "out": "../annotator"})
 BASE = Stage("base", "bases/base.json", {"records": "records", "out": "../base"})
 
 

@@ -1,20 +1,27 @@
-"""Every benchmark compares equal results, notices unequal ones, and can be run; speed is not asserted anywhere."""
+"""Benchmarks compare equal results, notice unequal ones, count as torch does and run; mutants are what is run."""
 
+import ast
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import BertConfig, BertModel, T5Config, T5ForConditionalGeneration
 
 import benchmarks
 from benchmarks import __main__ as command
-from benchmarks import runner
+from benchmarks import data, flops, gpu, mutants, runner, scale
 from benchmarks.exact_search import Hits
 from benchmarks.runner import Comparison, Different, Row, Side, Worker, check, equal, measure
-from tests.repository import ROOT
+from benchmarks.scale import Cost
+from tests import forked_python
+from tests.repository import ROOT, stage_paths, stages
 
 pytestmark = pytest.mark.nightly
 
@@ -35,8 +42,7 @@ WRONG = {
     "exact_search": lambda hits: Hits(hits.rows[:, ::-1], hits.scores),
     "bm25_ranking": lambda rankings: [rankings[0][1:], *rankings[1:]],
     "has_answer": lambda verdicts: [[not verdicts[0][0], *verdicts[0][1:]], *verdicts[1:]],
-    "preparation": lambda count: count - 1, "noop_repro": lambda found: (["prepare"], found[1]),
-    "help_time": lambda shown: "",
+    "preparation": lambda count: count - 1,
 }  # fmt: skip
 
 
@@ -104,3 +110,146 @@ def test_the_table_is_put_into_the_document():
     assert "| path | peer | 1,000" not in twice
     assert twice.startswith("# Benchmarks")
     assert twice.endswith("## Tried\n")
+
+
+BERT = BertConfig(
+    vocab_size=50, hidden_size=32, num_hidden_layers=3, num_attention_heads=4, intermediate_size=48,
+    attn_implementation="eager",
+)  # fmt: skip
+T5 = T5Config(
+    vocab_size=70, d_model=32, d_kv=6, d_ff=40, num_layers=2, num_decoder_layers=2, num_heads=4,
+    decoder_start_token_id=0, attn_implementation="eager",
+)  # fmt: skip
+
+
+def counted(run) -> int:
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        run()
+    return counter.get_total_flops()
+
+
+def ids(length):
+    return torch.ones((1, length), dtype=torch.int64)
+
+
+def test_operations_of_bert_are_those_that_torch_counts():
+    model = BertModel(BERT, add_pooling_layer=False).eval()
+    assert flops.encoded(flops.bert(BERT), [7]) == counted(lambda: model(input_ids=ids(7)))
+    expected = [counted(lambda n=n: model(input_ids=ids(n))) for n in (7, 20)]
+    assert flops.encoded(flops.bert(BERT), [7, 20]) == sum(expected)
+
+
+def test_operations_of_t5_are_those_that_torch_counts():
+    model = T5ForConditionalGeneration(T5).eval()
+    for source, target in ((9, 1), (12, 5)):
+        expected = counted(lambda s=source, t=target: model(input_ids=ids(s), decoder_input_ids=ids(t)))
+        assert flops.scored(flops.t5(T5), 70, [(source, target)]) == expected
+
+
+@pytest.mark.parametrize("path", gpu.PATHS)
+def test_every_path_runs_and_does_its_work(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "1e9")  # what it sets goes with the test
+    monkeypatch.setattr(gpu, "settled", lambda: gpu_machine())
+    row = gpu.PATHS[path](gpu.QUICK, tmp_path)
+    assert (len(row.seconds), row.units > 0, row.seconds[0] > 0) == (1, True, True)
+    assert (row.flops is None) == (path == "search")
+
+
+def gpu_machine():
+    """Without settling it: other tests of this process have their own."""
+    from eadpr.runtime.machine import Machine
+
+    return Machine(**data.section("machine", threads=1, deterministic=False))
+
+
+def test_it_is_a_command_whose_sizes_are_options(tmp_path):
+    arguments = ["encoding", "--quick", "--passages", "20", "--repeats", "2", "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks.gpu", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("| encoding |")]
+    cells = r"\| encoding \| 20 passages of \d+ tokens \| \S+ \(\S+ – \S+\) \| \S+ passages \| \S+ \| \S+% \|"
+    assert re.match(cells, line)
+    assert list(tmp_path.iterdir()) == []
+
+
+MIB = 2**20
+
+
+def test_growth_by_hand():
+    """2 s of starting at 100 passages; then 10 ms and 11 ms a passage; memory grows by 1 MiB for 900 passages more."""
+    costs = [
+        Cost("encode", 100, 2.0, 50 * MIB), Cost("other", 100, 1.0, MIB), Cost("encode", 200, 3.0, 60 * MIB),
+        Cost("encode", 1_100, 13.0, 61 * MIB),
+    ]  # fmt: skip
+    found = scale.growth(costs, "encode")
+    assert (found.sizes, found.per_passage) == ([200, 1_100], pytest.approx([10_000, 11_000]))
+    assert found.resident == [60 * MIB, 61 * MIB]
+    more = (scale.WIKIPEDIA - 1_100) / 900
+    assert found.seconds_of_wikipedia == pytest.approx(13 + 10 * more)
+    assert found.resident_of_wikipedia == pytest.approx((61 + more) * MIB)
+    [row] = scale.table([cost for cost in costs if cost.stage == "encode"]).splitlines()[2:]
+    assert row == f"| encode | 10,000 | 11,000 | 1.10 | 60 | 61 | {(13 + 10 * more) / 3600:,.1f} | 22.8 |"
+
+
+def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
+    pipeline = stages()
+    for stage in (*scale.STAGES, scale.ANNOTATOR, scale.BASE):
+        assert set(stage_paths(pipeline[stage.name]["cmd"])) == {"config", *stage.options}
+
+
+def test_every_stage_runs_at_toy_size(tmp_path, monkeypatch):
+    """What is measured here is the client of `forked_python`; memory of commands is the subject above and below."""
+    monkeypatch.setattr(sys, "executable", str(forked_python.folder() / "python"))
+    costs = scale.measured(scale.STAGES, 1_050, tmp_path, questions=5)
+    assert [(cost.stage, cost.passages) for cost in costs] == [(stage.name, 1_050) for stage in scale.STAGES]
+    assert all(cost.seconds > 0.1 and cost.resident > MIB for cost in costs)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["annotator", "base"]
+
+
+def test_the_command_writes_a_document_with_its_plot(tmp_path):
+    document = tmp_path / "scale.md"
+    sizes = ["--start", "60", "--passages", "120", "--passages", "210"]
+    options = ["--without", "bm25", "--without", "encode", "--out", str(document), "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks.scale", *sizes, *options]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [row] = [line.split(" | ") for line in document.read_text().splitlines() if line.startswith("| ")][1:]
+    assert row[0] == "| prepare"
+    assert all(float(mib) > 10 for mib in row[4:6])
+    assert document.with_suffix(".svg").read_text().count("<svg") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scale.md", "scale.svg"]
+
+
+SOURCE = '''"""Words, not 1."""
+def f(a: int = 3) -> bool:
+    if a <= 2 and a in (5, True):
+        return -a + 1
+    return max(a, not a)
+'''
+
+
+def test_each_change_is_one_operator_constant_condition_or_return():
+    assert sorted(one.said for one in mutants.mutants(SOURCE)) == sorted([
+        "3 -> 4", "2 -> 3", "5 -> 6", "1 -> 2", "True -> False", "a <= 2 -> a < 2", "-a -> +a",
+        "a in (5, True) -> a not in (5, True)", "a <= 2 and a in (5, True) -> a <= 2 or a in (5, True)",
+        "-a + 1 -> -a - 1", "not a -> not not a",
+        "max(a, not a) -> min(a, not a)", "return -a + 1 -> return None", "return max(a, not a) -> return None",
+        "if a <= 2 and a in (5, True): -> if not (a <= 2 and a in (5, True)):",
+    ])  # fmt: skip
+
+
+def test_a_mutant_differs_in_one_place_alone():
+    plain = ast.unparse(ast.parse(SOURCE)).splitlines()
+    for one in mutants.mutants(SOURCE):
+        made = ast.unparse(mutants.mutated(SOURCE, one.number)).splitlines()
+        assert sum(old != new for old, new in zip(plain, made, strict=True)) == 1, one.said
+
+
+def test_a_mutant_is_what_the_tests_meet(tmp_path):
+    (tmp_path / "met_here.py").write_text("def f(a):\n    return a + 1\n")
+    test = tmp_path / "test_it.py"
+    found_from = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport met_here\n"
+    test.write_text(f"{found_from}def test_it():\n    assert met_here.f(2) == 3\n")
+    found = {number: mutants.caught(tmp_path / "met_here.py", number, [str(test)], 60) for number in (None, 0, 1, 2)}
+    assert found == {None: False, 0: True, 1: True, 2: True}

@@ -1,7 +1,7 @@
-"""What stages made, dvc.lock and DVC's cache, changed behind their back: by a byte, by a row, by another run's file.
+"""What stages made, changed behind their back: by a byte, by a row, by another run's file.
 
 A stage that is run by hand reads an intermediate as it finds it: what fits its schema it has to take. `dvc repro`
-compares hashes with dvc.lock, so there the change has to be seen."""
+compares hashes with dvc.lock and makes again what differs, which is DVC's work."""
 
 import json
 import shutil
@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load_file, save_file
 
 from benchmarks.faults import toy
-from benchmarks.faults.counts import TRACEBACK, Count, Outcome, Tally, refused
-from benchmarks.faults.toy import Bench, Ended, Stage
-from tests.small_pipeline import Project
+from benchmarks.faults.counts import Count, Outcome, Tally, refused
+from benchmarks.faults.toy import Bench, Stage
 
 Change = Callable[[Path, Random], bool]
 
@@ -36,23 +35,18 @@ def run(seed: int, folder: Path, share: float) -> list[Count]:
     readers = [stage for stage in toy.stages(project) if not stage.name.endswith("@dpr") and stage.name != "configs"]
     made = []
     for kind, change in changes.items():
-        for what, trial in (("its stage by hand", by_hand), ("dvc repro", by_dvc)):
-            tally, random = Tally(f"{kind}, then {what}"), Random(f"{seed} {kind} {what}")
-            pairs = [(stage, path) for stage in readers for path in intermediates(bench, stage)]
-            many = round(share * (75 if trial is by_hand else len(readers) // 2)) or 1
-            for stage, path in random.sample(pairs, len(pairs)):
-                if tally.count().tried == many:
-                    break
-                name = str(path.relative_to(bench.folder))
-                if not changed(path, change, random):
-                    bench.take(project, [name])
-                    continue
-                outcome, said = trial(bench, stage, name)
+        tally, random = Tally(f"{kind}, then its stage by hand"), Random(f"{seed} {kind}")
+        pairs = [(stage, path) for stage in readers for path in intermediates(bench, stage)]
+        for stage, path in random.sample(pairs, len(pairs)):
+            if tally.count().tried == (round(share * 75) or 1):
+                break
+            name = str(path.relative_to(bench.folder))
+            if changed(path, change, random):
+                outcome, said = by_hand(bench, stage, name)
                 tally.add(outcome, f"seed {seed}: {name}, read by {stage.name}: {said}")
-                bench.take(project, [*toy.ALL, ".dvc"] if trial is by_dvc else [name, *stage.outs])
-            made.append(tally.count())
-    caches = [cache(bench, project, Random(seed), share, writable=writable) for writable in (True, False)]
-    return [*made, dvc_lock(bench, project, Random(seed), share), *caches]
+            bench.take(project, [name, *stage.outs])
+        made.append(tally.count())
+    return made
 
 
 def intermediates(bench: Bench, stage: Stage) -> list[Path]:
@@ -129,49 +123,3 @@ def by_hand(bench: Bench, stage: Stage, name: str) -> tuple[Outcome, str]:
         return refused(ended.said, [name, *folders, "run `dvc repro`"]), ended.said[-600:]
     same = bench.outs(stage.outs) == {out: toy.hashed(bench.built / out) for out in stage.outs}
     return ("right", "") if same else ("wrong", "taken, with another result")
-
-
-def by_dvc(bench: Bench, stage: Stage, name: str) -> tuple[Outcome, str]:
-    return repaired(bench, [name], toy.repro(bench))
-
-
-def repaired(bench: Bench, names: list[str], ended: Ended) -> tuple[Outcome, str]:
-    """DVC's messages begin in no one way."""
-    if ended.code:
-        named = "failed to reproduce" not in ended.said and any(name in ended.said for name in names)
-        return "clear" if named and TRACEBACK not in ended.said else refused(ended.said, names), ended.said[-600:]
-    other = toy.unlike(bench)
-    return ("wrong", f"not the bytes of before: {other}; {ended.said[-300:]}") if other else ("right", "")
-
-
-def dvc_lock(bench: Bench, project: Project, random: Random, share: float) -> Count:
-    tally, path = Tally("dvc.lock, then dvc repro"), bench.folder / "dvc.lock"
-    for number in range(round(share * 24) or 1):
-        change = (flip, cut, less)[number % 3]
-        change(path, random)
-        outcome, said = repaired(bench, ["dvc.lock"], toy.repro(bench))
-        tally.add(outcome, f"change {number}, {change.__name__}: {said}")
-        bench.take(project, [*toy.ALL, ".dvc"])
-    return tally.count()
-
-
-def cache(bench: Bench, project: Project, random: Random, share: float, *, writable: bool) -> Count:
-    """An object is damaged and the output that came of it taken away, so that DVC would have to put it back."""
-    tally = Tally(f"{'a writable' if writable else 'a read-only'} object of DVC's cache, then dvc repro")
-    stages = [stage for stage in toy.stages(project) if stage.name != "configs"]
-    for number in range(round(share * 12) or 1):
-        stage = random.choice(stages)
-        out = random.choice(stage.outs)
-        content = random.choice(toy.parts(bench.folder / out))
-        (held,) = [path for path in objects(bench) if path.read_bytes() == content.read_bytes()][:1]
-        changed(held, (flip, cut)[number % 2], random)
-        held.chmod(0o644 if writable else 0o444)
-        toy.files.discard(bench.folder / out)
-        outcome, said = repaired(bench, [out, str(held.relative_to(bench.folder))], toy.repro(bench))
-        tally.add(outcome, f"change {number} to {held.name} of {out} ({stage.name}): {said}")
-        bench.take(project, [*toy.ALL, ".dvc"])
-    return tally.count()
-
-
-def objects(bench: Bench) -> list[Path]:
-    return [path for path in toy.parts(bench.folder / ".dvc" / "cache" / "files") if path.suffix != ".dir"]
