@@ -25,11 +25,6 @@ def test_an_empty_lock_file_of_dvc_is_removed_unless_it_is_being_written(tmp_pat
     assert lock.exists() == left
 
 
-def test_a_clone_without_a_lock_file_has_nothing_to_remove(tmp_path):
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    subprocess.run(["make", "unlock"], cwd=tmp_path, check=True)
-
-
 def pins(name: str) -> dict[str, str]:
     """Package to version, of the lines `package==1.2 \\` of a file and of those that it names with -r."""
     found = {}

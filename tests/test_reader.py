@@ -22,7 +22,7 @@ from eadpr.readers.predictions import Prediction
 from eadpr.readers.scores import PathScores, TokenSpan, selected_span, selection_nll, span_nll
 from eadpr.readers.selection import QuestionPaths
 from eadpr.runtime import files, machine
-from eadpr.runtime.model_folders import NO_FILES, model_files
+from eadpr.runtime.model_folders import model_files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Span
@@ -148,13 +148,6 @@ def test_an_answer_whose_end_no_token_covers_is_not_cut():
     piece = PassagePiece(1, 3, np.array([[0, 4], [4, 7], [7, 12]]))
     assert Input([7, 8, 9, 10], 1, [piece]).span(0, Span(8, 14)) == (3, 3)
     assert Input([7, 8, 9], 1, [piece._replace(length=2)]).span(0, Span(8, 14)) is None
-
-
-def test_an_encoder_that_has_token_types_gets_them(toy):
-    reader = untrained(toy)
-    ids, mask = torch.tensor([[5, 6, 7]]), torch.ones(1, 3, dtype=torch.int64)
-    with torch.no_grad():
-        assert not torch.equal(reader(ids, mask, mask * 0).start, reader(ids, mask, mask).start)
 
 
 def test_an_example_has_its_positive_first_and_all_spans_of_the_answers(toy):
@@ -332,12 +325,6 @@ def test_a_trained_reader_can_be_given_by_its_name(toy, trained, monkeypatch):
     settings = READER.model_copy(update={"model": "someone/reader", "revision": "v1", "steps": 0})
     found, kept = extractive.start(toy / "base", settings), kinds.load(folder)
     torch.testing.assert_close(found.state_dict(), kept.state_dict())
-
-
-def test_an_encoder_can_be_given_by_its_folder(toy, tmp_path):
-    for name, given in (("a", None), ("b", str(toy / "base")), ("c", str(toy / "base" / "passage_encoder"))):
-        train(toy, tmp_path / name, model=given, given=model_files(given) if given else NO_FILES, steps=2)
-    assert len({files.sha256(tmp_path / name / "reader" / "model.safetensors") for name in "abc"}) == 1
 
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):

@@ -1,6 +1,5 @@
 """What a stage's command does before its work: little for `--help`, and how its process is set up."""
 
-import importlib
 import json
 import subprocess
 import sys
@@ -85,13 +84,6 @@ def test_the_active_collection_is_read_from_its_line(tmp_path, monkeypatch, line
     else:
         with pytest.raises(ValueError, match=r"^params\.yaml: collection: "):
             active_collection()
-
-
-def test_a_stage_that_is_not_settled_before_its_work_does_so_itself():
-    for path in (ROOT / "stages").glob("[!_]*.py"):
-        main = importlib.import_module(f"stages.{path.stem}").main
-        if isinstance(main, Stage) and "machine" in main.sections():
-            assert main.settled != (" settle(machine" in path.read_text(encoding="utf-8")), path
 
 
 @pytest.mark.parametrize(("given", "users", "policy"), [
