@@ -23,7 +23,6 @@ from eadpr.report import markdown, plot_data, plots
 from eadpr.report import write as report
 from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.report.differences import Comparison, difference_table
-from eadpr.report.loss_log import LOSS, read_loss
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
@@ -37,6 +36,7 @@ from tests.evaluated import COUNTS, EVALUATE, QUESTIONS, RANKINGS, READ, REPORT,
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = Path(__file__).with_name("report_golden.md")
 NEGATIVES = {"with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
+VALIDATED = {"validation_questions": 2, "validation_passages": 20}
 DISTRACTORS = {"main/dev": {"pseudo": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
 FORMS = {"dpr": {}, "eadpr": {"forms": {"cut": 5, "filled": 3}, "fallbacks": {"filled to cut": 2}}}
 EVIDENCE = {
@@ -58,7 +58,8 @@ def small(tmp_path_factory):
     for name in RANKINGS:
         toy.evaluated(folder, name)
     for arm, masked in (("dpr", 3.25), ("eadpr", 12.5)):
-        trained = {"without_negatives": 1, "validation": {"average_rank": 2.5}, "last_50_steps": {"masked": masked}}
+        trained = {"without_negatives": 1, "last_50_steps": {"masked": masked}}
+        trained |= {"validation": {"average_rank": masked}, "validation_pool": "", **VALIDATED}
         toy.write_training(folder, arm, trained=trained, negatives=NEGATIVES, examples=FORMS[arm])
     files.write_json(folder / "distractors" / "report.json", DISTRACTORS)
     files.write_json(folder / "accuracy.json", EVIDENCE)
@@ -154,7 +155,7 @@ def add_paths(inputs):
     paths = [RankedPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), RankedPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
     tables.write(inputs / "ranking" / "paths" / "evaluate.parquet", RankedPath, paths)
     tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, rank_passages(paths))
-    files.write_text(inputs / "training" / "mdr" / LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
+    files.write_text(inputs / "training" / "mdr" / plot_data.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
     files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts, "without_placebo": 5})
     file = inputs / "ranking" / "paths" / "evaluate.parquet"
@@ -251,6 +252,14 @@ def test_aa_by_strategy_and_the_scores_behind_it(inputs):
         ["eadpr", "AA-evidence", "2", "4.00", "1.25", "2.75", "2.75", "–"],
         ["eadpr", "AA-sentence", "2", "3.25", "0.25", "3.00", "3.00", "–"],
     ]
+
+
+def test_cosines_have_four_digits(inputs):
+    path = inputs / "pairs" / "dpr.parquet"
+    scores = [row._replace(score=row.score / 4) for row in tables.rows(path, PairScore)]
+    tables.write(path, PairScore, scores)
+    toy.evaluated(inputs, "dpr")
+    assert table(reported(inputs), ["arm", "behind"])[1][3:] == ["0.5000", "0.3333", "0.1667", "0.2500", "0.0000"]
 
 
 def test_controls_have_columns_and_stand_first_among_the_headlines(inputs):
@@ -362,7 +371,7 @@ def test_a_missing_arm_set_or_log_is_named_and_leaves_the_last_report(inputs):
     toy.write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
     with pytest.raises(ValueError, match=r"stale\.parquet .*'main/dev' \(it has other/dev\)"):
         reported(inputs, settings=changed(trainings={"stale": ["stale"]}))
-    (inputs / "training" / "eadpr" / LOSS).unlink()
+    (inputs / "training" / "eadpr" / plot_data.LOSS).unlink()
     with pytest.raises(FileNotFoundError, match=r"loss\.tsv .*dvc repro"):
         reported(inputs)
     assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == "before"
@@ -371,13 +380,13 @@ def test_a_missing_arm_set_or_log_is_named_and_leaves_the_last_report(inputs):
 
 @pytest.mark.parametrize("text", ["", "0\t1.5\n", "step\tloss\n1\tmuch\n"])
 def test_a_damaged_log_of_a_training_is_named(tmp_path, text):
-    files.write_text(tmp_path / LOSS, text)
+    files.write_text(tmp_path / plot_data.LOSS, text)
     with pytest.raises(ValueError, match=r"loss\.tsv is no log .*dvc repro"):
-        read_loss(tmp_path)
+        plot_data.read_loss(tmp_path)
 
 
 def test_an_arm_of_no_steps_has_no_curve(inputs):
-    (inputs / "training" / "eadpr" / LOSS).write_text("step\tloss\n", encoding="utf-8")
+    (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("step\tloss\n", encoding="utf-8")
     loss = plot_data.loss_points(inputs / "training", ["dpr", "eadpr"])
     assert ({*loss["arm"]}, loss["step"][2], loss["loss"][2]) == ({"dpr"}, 3, pytest.approx(2 / 3))
 

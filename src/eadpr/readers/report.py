@@ -16,9 +16,7 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 
 PATH_METRICS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
-EXACT_MATCH = plots.Plot("Exact match", partial(
-    plots.lines, x_column="passages", y_column="em", x="passages read", y="exact match (%)", log=True
-))  # fmt: skip
+CURVES = {"x_column": "passages", "y_column": "em", "x": "passages read", "y": "exact match (%)", "log": True}
 AWARE = ("aa", "placebo_words", "controlled_aa")  # of the retriever, shown with the answers from its ranking
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
 
@@ -45,7 +43,7 @@ def report_readers(
             for name in sets.evaluate:
                 parts += tables_of_passages(measured, select_set(awareness, name), rows, pairs, sampling, read, name)
             curves = exact_match_points(measured.rows, [*rows], read.top_k, sets.evaluate)
-            plots.write(folder / f"em-{reader}", curves, EXACT_MATCH, [*rows])
+            plots.write(folder / f"em-{reader}", curves, [*rows], "Exact match", partial(plots.lines, **CURVES))
     return parts
 
 

@@ -29,21 +29,13 @@ for metric, compared in AWARENESS.items():
             f"n_{metric}{WITHOUT}": "left out without a placebo",
         }
 TRAINING = {
-    "questions": "training examples",
+    "questions": "questions",
+    "left_out": "left out without an example of each hop",
     "questions_per_epoch": "asked per epoch",
     "without_negatives": "without negatives",
-    "without_distractor": "without a distractor",
-    "without_placebo": "without a placebo",
-    "truncated": "with evidence or placebo beyond the cut",
-    "masked": "false negatives masked per step",
-}
-TRAINING_TWO_HOPS = {
-    "questions": "training questions",
-    "left_out": "left out without an example of each hop",
-    "without_negatives": "without negatives",
-    "without_distractor": "hops without a distractor",
-    "without_placebo": "hops without a placebo",
-    "truncated": "hops with evidence or placebo beyond the cut",
+    "without_distractor": "examples without a distractor",
+    "without_placebo": "examples without a placebo",
+    "truncated": "examples with evidence or placebo beyond the cut",
     "masked": "false negatives masked per step",
 }
 
@@ -89,16 +81,16 @@ def count_forms(folder: Path, arms: Sequence[str]) -> list[str]:
     return _group_arms("forms of distractors", texts)
 
 
-def count_training(folder: Path, arms: Sequence[str], labels: Mapping[str, str] = TRAINING) -> list[str]:
+def count_training(folder: Path, arms: Sequence[str]) -> list[str]:
     """Return the counts that each arm's training logged last; a mean over steps names its group."""
     texts = {}
     for arm in arms:
-        logged = {}
-        for name, value in md.leaves(_read_json(folder / arm / "metrics.json")).items():
+        log, logged = _read_json(folder / arm / "metrics.json"), {}
+        for name, value in md.leaves(log).items() if log["steps"] else ():
             group, _, key = name.rpartition(".")
             logged[key] = (value, f" ({group.replace('_', ' ')})" if group else "")
         parts = []
-        for key, label in labels.items():
+        for key, label in TRAINING.items():
             if key in logged:
                 value, group = logged[key]
                 parts.append(f"{md.number(value)} {label}{group}")

@@ -23,8 +23,7 @@ Trainings = Sequence[pd.DataFrame]  # one metric of an arm, by training, as `Out
 class Comparison(NamedTuple):
     """A row of a table: two sides for each of its columns.
 
-    `labels` name the pairs of trainings, where they get rows too. `fixed`: one side has no
-    seed to vary.
+    `labels` name the pairs of trainings, where they get rows too. `fixed`: one side has no seed to vary.
     """
 
     label: str

@@ -15,18 +15,16 @@ from eadpr.evaluation.kinds import KINDS, KindName
 from eadpr.report import markdown as md
 from eadpr.report import plots
 from eadpr.report.config import ReportArms, ReportInputs, Rows
-from eadpr.report.loss_log import read_loss
 from eadpr.report.summary import MeasuredRows
 from eadpr.storage.questions import read_question_ids
 
 BY_KIND = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
-TOP_K = plots.Plot("Top-k accuracy", partial(
-    plots.lines, x_column="k", y_column="accuracy", x="k (passages)", log=True, marker="",
-    y="questions with an answer\nin the top k (%)",
-))  # fmt: skip
-LOSSES = plots.Plot("Training loss (each arm's own objective)", plots.losses)
+TOP_K = {
+    "x_column": "k", "y_column": "accuracy", "x": "k (passages)", "y": "questions with an answer\nin the top k (%)",
+    "log": True, "marker": "",
+}  # fmt: skip
 BEHIND = ("aa_evidence", "placebo", "controlled_aa_evidence")
-DIFFERENCES = plots.Plot("Score differences behind awareness of the evidence", plots.score_differences)
+LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
 
 
@@ -39,16 +37,18 @@ def write_plots(
     inputs: ReportInputs,
 ) -> None:
     """Write every plot; `means` cover the rows."""
-    plots.write(folder / "topk", top_k_points(measured, sets), TOP_K, list(settings.rows))
-    trained = [name for names in settings.trainings.values() for name in names] + list(settings.one_hop)
-    plots.write(folder / "loss", loss_points(inputs.training, trained), LOSSES, trained)
-    arms = list(settings.trainings)
+    arms, names = list(settings.trainings), [name for names in settings.trainings.values() for name in names]
+    top_k, trained = top_k_points(measured, sets), [*names, *settings.one_hop]
+    plots.write(folder / "topk", top_k, list(settings.rows), "Top-k accuracy", partial(plots.lines, **TOP_K))
+    losses = loss_points(inputs.training, trained)
+    plots.write(folder / "loss", losses, trained, "Training loss (each arm's own objective)", plots.losses)
     for kind in KINDS:
         if KINDS[kind].groups:
-            plot = plots.Plot(f"Answer awareness by {KINDS[kind].title}", partial(plots.by_kind, kind=kind))
-            plots.write(folder / f"aa_by_{kind}", kind_points(kind, means, arms, sets), plot, arms)
-    differences = score_difference_points(inputs.records, inputs.pairs, settings.trainings, sets, settings.bins)
-    plots.write(folder / "score_differences", differences, DIFFERENCES, arms)
+            points, title = kind_points(kind, means, arms, sets), f"Answer awareness by {KINDS[kind].title}"
+            plots.write(folder / f"aa_by_{kind}", points, arms, title, partial(plots.by_kind, kind=kind))
+    points = score_difference_points(inputs.records, inputs.pairs, settings.trainings, sets, settings.bins)
+    title = "Score differences behind awareness of the evidence"
+    plots.write(folder / "score_differences", points, arms, title, plots.score_differences)
 
 
 def top_k_points(measured: MeasuredRows, sets: Sequence[str]) -> pd.DataFrame:
@@ -74,6 +74,21 @@ def top_k_curve(reciprocal_ranks: NDArray[np.float64], depth: int) -> list[float
 
 def loss_points(training: Path, trained: Sequence[str]) -> pd.DataFrame:
     return pd.concat([read_loss(training / name).assign(arm=name) for name in trained])
+
+
+def read_loss(log: Path) -> pd.DataFrame:
+    """Return columns `step` and `loss` of an arm's training log; an arm of 0 steps has the header alone."""
+    path = log / LOSS
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
+    try:
+        table = pd.read_csv(path, sep="\t", keep_default_na=False).drop(columns="timestamp", errors="ignore")
+        table = table.set_index("step").set_axis(["loss"], axis=1).reset_index()
+        return table.astype({"step": np.int64, "loss": np.float64})
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"{path} is no log of a training's loss ({error}); run `dvc repro` to train the arm"
+        ) from error
 
 
 def kind_points(kind: KindName, means: pd.DataFrame, arms: Sequence[str], sets: Sequence[str]) -> pd.DataFrame:

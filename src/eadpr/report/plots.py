@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import matplotlib
 import numpy as np
@@ -48,6 +48,7 @@ TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 POINTS = 500  # of a loss curve that are drawn
 
 T = TypeVar("T")
+Draw = Callable[..., None]  # of the axes, points and arms
 
 
 def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -58,19 +59,12 @@ def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
     return styles
 
 
-class Plot(NamedTuple):
-    """A title, and the function that draws the points of a panel; it gets the names of the arms too."""
-
-    title: str
-    draw: Callable[[Axes, pd.DataFrame, Sequence[str]], None]
-
-
-def write(path: Path, points: pd.DataFrame, plot: Plot, arms: Sequence[str]) -> None:
-    """Write `path`.csv with a row per point, floats with six digits, and `path`.svg, if there are points."""
+def write(path: Path, points: pd.DataFrame, arms: Sequence[str], title: str, draw: Draw) -> None:
+    """Write `path`.csv with a row per point, floats with six digits, and `path`.svg, if there are points; `draw` draws
+    those of a panel."""
     files.write_text(path.with_suffix(".csv"), points.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
     if len(points):
-        draw = partial(plot.draw, arms=arms)
-        files.write_text(path.with_suffix(".svg"), svg(_panels(points), draw, plot.title, arms))
+        files.write_text(path.with_suffix(".svg"), svg(_panels(points), partial(draw, arms=arms), title, arms))
 
 
 def lines(
@@ -125,7 +119,7 @@ def score_differences(axes: Axes, points: pd.DataFrame, arms: Sequence[str]) -> 
         axes.stairs(heights, edges, fill=True, alpha=0.25, color=styles[arm]["color"])
         axes.stairs(heights, edges, label=arm, **styles[arm] | {"linewidth": 1.4})
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
-    axes.set_xlabel(f"s(q, {symbol(compared.above)}) − s(q, {symbol(compared.below)}), dot product")
+    axes.set_xlabel(f"s(q, {symbol(compared.above)}) − s(q, {symbol(compared.below)})")
     axes.set_ylabel("pairs (%)")
 
 

@@ -26,8 +26,7 @@ COUNTED = {
 } | {f"{metric}{suffix}": {f"n_{metric}{suffix}": "n"} for metric in AWARENESS for suffix in (CUT, WITHOUT)}
 ONE_HOP = "one_hop_"  # prefix of a one-hop arm's metrics in the row of a ranking of paths
 EVERYONE = ("ranked", "read")  # have a value of every question of the set
-MACRO, QUANTILES = "macro", "score_difference_quantiles"
-SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
+MACRO = "macro"
 # Keys of the long table. `row` is a training or an arm. `by` is empty for the whole question set; else one of `KINDS`,
 # with a `group` of its questions, or one of the constants above. A metric that only counts has no mean.
 KEYS = ["row", "question_set", "by", "group", "metric"]
@@ -37,10 +36,6 @@ MEANS = " UNION ALL ".join(
     FROM outcomes LEFT JOIN positions USING (question_id) WHERE {group} IS NOT NULL GROUP BY ALL"""
     for by, group in {"": "''", **{kind: f'"{kind}"' for kind in KINDS}}.items()
 )
-OF_DIFFERENCES = f"""
-    SELECT question_set, quantile_cont(value::DOUBLE, {[*SHARES]}) AS mean FROM outcomes
-    WHERE metric = 'score_difference' GROUP BY question_set
-"""
 
 
 class MeasuredRows(NamedTuple):
@@ -76,27 +71,24 @@ def read_means(tables: Mapping[str, Path], question_sets: Sequence[str], positio
     """
     parts = []
     for row, path in tables.items():
-        groups, quantiles = _read_groups(path, positions)
+        groups = _read_groups(path, positions)
         present = groups["question_set"].unique()
         for name in question_sets:
             if name not in present:
                 raise ValueError(f"{path} has no question set {name!r} (it has {', '.join(present)}); run `dvc repro`")
         values = groups[~groups["metric"].isin(COUNTED)]
-        means = pd.concat([values, *_counts(groups), _macro_means(groups, values), quantiles])
+        means = pd.concat([values, *_counts(groups), _macro_means(groups, values)])
         parts.append(means[means["question_set"].isin(question_sets)].assign(row=row))
     return pd.concat(parts)[[*KEYS, "mean", "n"]].astype({"mean": np.float64, "n": np.float64})
 
 
-def _read_groups(path: Path, positions: pa.Table) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return `MEANS` in the order of the file, and the quantiles of score differences."""
+def _read_groups(path: Path, positions: pa.Table) -> pd.DataFrame:
+    """Return `MEANS` in the order of the file."""
     with engine.connect() as connection:
         connection.execute("SET threads = 1")  # the order of a sum is in its last digits
         engine.view(connection, "outcomes", path, Outcome)
         connection.from_arrow(positions).create("positions")
-        groups = connection.execute(f'FROM ({MEANS}) ORDER BY place, "by", "group"').df()
-        quantiles = connection.execute(OF_DIFFERENCES).df()
-    names = [[f"q{round(100 * share):02d}" for share in SHARES]] * len(quantiles)
-    return groups, quantiles.assign(by=QUANTILES, group="", metric=names).explode(["mean", "metric"])
+        return connection.execute(f'FROM ({MEANS}) ORDER BY place, "by", "group"').df()
 
 
 def _counts(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:

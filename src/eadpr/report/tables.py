@@ -19,6 +19,7 @@ from eadpr.report.pair_texts import PairTexts
 from eadpr.report.summary import MACRO
 from eadpr.storage.questions import read_question_ids
 
+COSINE = 1.001  # no score is larger, but for rounding
 PATH_MEASURES = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # each at k
 AA_EVIDENCE = ("aa_evidence", "controlled_aa_evidence")  # their distractors may hold an answer
 
@@ -153,7 +154,7 @@ def score_table(records: Path, pairs: Path, name: str, arms: Rows) -> list[str]:
         return []
     header = ["arm", "behind", "pairs", "first", "second", "difference", "where above 0", "where not"]
     intro = (
-        "Mean scores (dot products) of the two texts compared: of AA and placebo rates the first is the positive, of"
+        "Mean scores of the two texts compared: of AA and placebo rates the first is the positive, of"
         " controlled awareness the positive without the placebo:"
     )
     return [intro, md.table(header, rows)]
@@ -165,6 +166,7 @@ def _score_rows(pairs: Path, questions: pa.Array, arms: Rows) -> Iterator[list[s
             if len(differences):
                 row = [arm, md.title(metric), f"{len(differences) / len(names):,.0f}"]
                 above, below = differences[differences > 0], differences[differences <= 0]
+                digits = 4 if np.abs(first).max() <= COSINE else 2
                 for values in (first, first - differences, differences, above, below):
-                    row.append(f"{values.mean():.2f}" if len(values) else md.NONE)
+                    row.append(f"{values.mean():.{digits}f}" if len(values) else md.NONE)
                 yield row

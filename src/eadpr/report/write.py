@@ -136,7 +136,6 @@ def _counts(inputs: ReportInputs, by_row: dict[str, Any], settings: ReportArms, 
     lines = counts.count_questions(by_row) + counts.short_rankings(by_row, min(deepest, passages))
     lines += counts.count_negatives(inputs.negatives, trainings)
     lines += counts.count_forms(inputs.examples, trainings)
-    lines += counts.count_training(inputs.training, trainings)
-    lines += counts.count_training(inputs.training, list(settings.one_hop), counts.TRAINING_TWO_HOPS)
+    lines += counts.count_training(inputs.training, [*trainings, *settings.one_hop])
     table = counts.distractor_table(inputs.distractors)
     return ["\n".join(lines), table, *counts.evidence_table(inputs.accuracy)]

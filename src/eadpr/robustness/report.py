@@ -19,9 +19,7 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 
 ReadValues = Callable[[str, int, str], Trainings]  # the values of an arm among so many near-duplicates, in a column
-ROBUSTNESS = plots.Plot("As near-duplicates join the corpus", partial(
-    plots.lines, x_column="near_duplicates", y_column="share", x="near-duplicates per question"
-))  # fmt: skip
+CURVES = {"x_column": "near_duplicates", "y_column": "share", "x": "near-duplicates per question"}
 
 
 class Scope(NamedTuple):
@@ -64,7 +62,8 @@ def report_robustness(
         for name in sets.evaluate:
             parts += report_set(measured, name, scope)
         points = list_points(measured.rows, scope, sets.evaluate)
-        plots.write(folder / f"robustness-{generator}", points, ROBUSTNESS, scope.arms)
+        draw = partial(plots.lines, **CURVES)
+        plots.write(folder / f"robustness-{generator}", points, scope.arms, "As near-duplicates join the corpus", draw)
     return parts
 
 

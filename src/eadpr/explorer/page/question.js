@@ -137,11 +137,12 @@ function positive(data, arms, one, passage) {
   const places = [...new Set(arms)].map((arm) => data.arms.indexOf(arm));
   const scored = places.filter((place) => forms.some((form) => one.scores[form][place] !== null));
   const base = one.scores.positive || [];
+  const digits = digitsOf(base);
   const cell = (form, place) => {
     const score = one.scores[form][place];
     if (score === null) return "–";
-    const apart = signed(score - base[place], 2);
-    return [score.toFixed(2), form !== "positive" && [" ", h("small", {}, score > base[place] ? term(apart, RISES) : apart)]];
+    const apart = signed(score - base[place], digits);
+    return [score.toFixed(digits), form !== "positive" && [" ", h("small", {}, score > base[place] ? term(apart, RISES) : apart)]];
   };
   return h("article", {}, h("h4", {}, passage.title || passage.id, one.given ? "" : " (found by BM25: the source names none)"),
     h("p", { class: "text" }, marked(passage.text, spansOf({ ...passage, positive: one }, true))),
@@ -152,17 +153,23 @@ function positive(data, arms, one, passage) {
       evidenceOrAny(one.scores, scored)));
 }
 
+/* Cosines are no larger than 1 and differ by less. */
+function digitsOf(scores) {
+  return scores.every((score) => Math.abs(score) <= 1.001) ? 4 : 2;
+}
+
 /* The distractor against the placebo, the same question that controlled AA-evidence asks of all positives. */
 function evidenceOrAny({ positive, distractor, placebo }, places) {
   if (!positive || !distractor || !placebo) return null;
+  const digits = digitsOf(positive);
   const cell = (place) => {
     const [whole, without, other] = [positive, distractor, placebo].map((scores) => scores[place]);
     if ([whole, without, other].includes(null)) return "–";
     const said = without >= whole ? "not the evidence: the score does not fall without it"
       : other > without ? "the evidence: without another sentence the score is higher"
         : "any piece: without another sentence it falls as much or more";
-    return [h("strong", {}, said), h("br"), h("small", {}, `${whole.toFixed(2)} as it is; ${without.toFixed(2)} (${signed(without - whole, 2)}) without`
-      + ` evidence, ${other.toFixed(2)} (${signed(other - whole, 2)}) without another sentence`)];
+    return [h("strong", {}, said), h("br"), h("small", {}, `${whole.toFixed(digits)} as it is; ${without.toFixed(digits)} (${signed(without - whole, digits)}) without`
+      + ` evidence, ${other.toFixed(digits)} (${signed(other - whole, digits)}) without another sentence`)];
   };
   return h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "which piece matters?"), places.map((place) => h("td", { class: "words" }, cell(place))),
     h("td", { class: "words" }, "both were cut alike")));
