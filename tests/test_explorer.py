@@ -58,7 +58,7 @@ def test_columns_hold_the_measures_of_every_question(inputs, tmp_path):
     assert columns["values"]["aa"][1] == [[1, 0, 0, 1, 0], [1, 1, 0, 1, 1]]  # the tie of q2 counts against dpr
     overview = columns["overview"]["main/dev"]
     assert overview["means"]["eadpr"]["top1"][0] == overview["differences"][0]["metrics"]["top1"][0] == 0.75
-    for line in ("- main/dev (dpr): 4 questions, 3 with a ranking", "2 without a distractor", "3 AA pairs, 1 left out"):
+    for line in ("- main/dev (dpr): 4 questions, 3 with a ranking", "2 examples without a distractor", "3 AA pairs"):
         assert line in columns["notes"]["counts"]
     assert (columns["notes"]["sets"], [*map(bool, columns["plots"])]) == ({"main/dev": [], "more/dev": []}, [True] * 4)
     # The same interval as the report's, though several are drawn together.
