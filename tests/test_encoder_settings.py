@@ -30,7 +30,7 @@ from eadpr.settings.resolve import load as load_settings
 from eadpr.settings.yaml import SettingError
 from eadpr.training.base import byte_level_bpe, make_base
 from eadpr.training.config import Prompts, ResolvedSettings
-from eadpr.training.encoder import load, pool, settings_of
+from eadpr.training.encoder import load, load_pretrained, pool, settings_of
 from eadpr.training.self_description import read_description
 from tests.repository import ROOT
 from tests.training_toy import AUTO, BASE
@@ -284,12 +284,17 @@ def test_a_model_of_the_hub_is_asked_at_its_revision(tmp_path, monkeypatch):
     assert (asked, found.label) == ({("org/name", "v2")}, "base.model: org/name")
     monkeypatch.undo()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ValueError, match=r"base\.model: org/name: no hub says whether it has modules\.json"):
+    with pytest.raises(ValueError, match=r"base\.model: org/name: no hub says whether it has encoder\.json"):
         read_description("org/name", setting="base.model")
 
 
-def test_a_published_model_keeps_its_form_of_titles(tmp_path):
-    model = write_model(tmp_path / "model", "bert")
-    for join, title in (("{title}[SEP]{text}", "pair"), ("{title} {text}", "joined"), ("{text}", "none")):
-        change(model, "eadpr.json", join=join)
-        assert read_description(str(model)).settings.title == title
+def test_what_our_own_file_says_comes_before_what_sentence_transformers_says(tmp_path):
+    """As in a published folder, which knows of pairs and of how long questions may be; layers are read all the same."""
+    model = write_model(tmp_path / "model", "bert", dense=(12,))
+    own = ResolvedSettings(
+        pooling="mean", similarity="cosine", title="pair", shared=True, question_tokens=9, passage_tokens=20
+    )
+    (model / "encoder.json").write_text(own.model_dump_json())
+    described = read_description(str(model))
+    assert (described.settings, described.dense) == (own, [model / "2_Dense"])
+    assert load_pretrained(str(model), AUTO).dim == 12

@@ -11,35 +11,35 @@ import pytest
 import torch
 import typer
 from datasets import Dataset
-from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors.torch import load_file
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import (
+    CrossEncoder,
+    MultiVectorEncoder,
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+    SparseEncoder,
+)
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
+from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 from typer.testing import CliRunner
 
-from eadpr.library.awareness import (
-    LABELS,
-    METRICS,
-    PUBLISHED,
-    Scorer,
-    awareness,
-    make_scorer,
-    plot,
-    published_join,
-    table,
-)
+from eadpr.library.awareness import LABELS, METRICS, awareness, plot, table
 from eadpr.library.bm25 import bm25
 from eadpr.library.evaluator import AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss
+from eadpr.library.scorers import Scorer, make_scorer
 from eadpr.library.texts import distractors, read_rows, training_rows
 from eadpr.report import plots
 from eadpr.settings.command import USER_ERRORS
 from stages import probe_model
 from tests.repository import ROOT
 from tests.small_collection import write_model
+from tests.test_encoder_settings import PROMPTS
+from tests.test_encoder_settings import write_model as write_base
 
 pytestmark = pytest.mark.library
 
@@ -239,6 +239,78 @@ def test_an_arm_and_sentence_transformers_score_alike(tmp_path):
     assert make_scorer(Both()).inputs(["", ""], passages)[0] == make_scorer(str(arm)).inputs(["", ""], passages)[0]
 
 
+QUESTIONS, TITLES, PASSAGES = ["w1 w2", "w3"], ["ada", ""], ["w4 w5 paris", "london w7"]
+JOINED = ["ada w4 w5 paris", "london w7"]
+
+
+def write_other(folder, kind):
+    """A model of another class of transformers above the small encoder's tokenizer."""
+    encoder = write_model(folder / "small") / "passage_encoder"
+    config = BertConfig.from_pretrained(encoder)
+    config.num_labels = 1
+    torch.manual_seed(0)
+    kind(config).save_pretrained(folder / "other")
+    AutoTokenizer.from_pretrained(encoder).save_pretrained(folder / "other")
+    return folder / "other"
+
+
+def test_a_model_named_is_scored_as_it_says_of_itself_and_as_it_is_when_loaded(tmp_path):
+    """By cosine, with its prompts, title and text joined by a space."""
+    folder = write_base(tmp_path / "model", "bert", pooling="cls", prompts=PROMPTS, dense=(8,))
+    loaded = SentenceTransformer(str(folder), device="cpu")
+    vectors = loaded.encode_query(QUESTIONS), loaded.encode_document(JOINED)
+    expected = (vectors[0] * vectors[1]).sum(1)
+    for model in (folder, loaded):
+        np.testing.assert_allclose(make_scorer(model).score(QUESTIONS, TITLES, PASSAGES), expected, atol=1e-5)
+    by_name, by_object = (make_scorer(model).inputs(TITLES, PASSAGES) for model in (folder, loaded))
+    assert by_name == by_object
+    other = loaded.encode_document(["ada: w4 w5 paris", "london w7"])
+    found = make_scorer(folder, "{title}: {text}").score(QUESTIONS, TITLES, PASSAGES)
+    np.testing.assert_allclose(found, (vectors[0] * other).sum(1), atol=1e-5)
+
+
+def test_a_cross_encoder_is_scored_by_its_logit(tmp_path):
+    folder = write_other(tmp_path, BertForSequenceClassification)
+    model, tokenizer = BertForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        expected = model.eval()(**tokenizer(QUESTIONS, JOINED, padding=True, return_tensors="pt")).logits[:, 0]
+    for given in (folder, CrossEncoder(str(folder), device="cpu")):
+        scorer = make_scorer(given)
+        assert scorer.score(QUESTIONS, TITLES, PASSAGES) == pytest.approx(expected.tolist(), abs=1e-5)
+        assert scorer.inputs(TITLES, PASSAGES) == JOINED
+    CrossEncoder(str(folder), device="cpu").save_pretrained(str(tmp_path / "saved"))
+    assert make_scorer(tmp_path / "saved").score(QUESTIONS, TITLES, PASSAGES) == pytest.approx(expected.tolist())
+
+
+@pytest.mark.parametrize(("kind", "architecture"), [(SparseEncoder, BertForMaskedLM), (MultiVectorEncoder, BertModel)])
+def test_weights_of_terms_and_vectors_of_tokens_are_scored_by_their_own_similarity(tmp_path, kind, architecture):
+    """Each text is encoded once, and rows are put together after that."""
+    model = kind(str(write_other(tmp_path, architecture)), device="cpu")
+    model.save_pretrained(str(tmp_path / "saved"))
+    expected = model.similarity(model.encode_query(QUESTIONS), model.encode_document(JOINED))
+    rows = [0, 1, 0, 1], [0, 0, 1, 1]
+    asked, titles, passages = (
+        [of[i] for i in row] for of, row in zip((QUESTIONS, TITLES, PASSAGES), [rows[0], rows[1], rows[1]], strict=True)
+    )
+    for given in (model, tmp_path / "saved"):
+        found = make_scorer(given).score(asked, titles, passages)
+        np.testing.assert_allclose(found, expected[rows].tolist(), rtol=1e-5)
+        assert awareness(given, distractors([ROW]))["aa"].interval.n == 1
+
+
+@pytest.mark.parametrize(("change", "match"), [
+    ({"config.json": {"architectures": ["HF_ColBERT"]}}, r"config\.json: HF_ColBERT is no encoder of one vector"),
+    ({"config_sentence_transformers.json": {"model_type": "Reranker"}}, "model_type Reranker is not known here"),
+    ({"modules.json": [{"path": "", "type": "pylate.models.Dense.Dense"}]}, "pylate.models.Dense.Dense is not known"),
+])  # fmt: skip
+def test_what_cannot_be_scored_is_refused_by_name_before_it_is_loaded(tmp_path, change, match):
+    """A mean of its vectors would be none of its own."""
+    for name, content in change.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=match):
+        make_scorer(tmp_path)
+
+
 def write_rows(path, *rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
@@ -280,13 +352,15 @@ def test_rows_that_the_command_cannot_use_are_named(tmp_path, rows, match):
 
 
 def test_sentence_transformers_that_is_not_installed_is_asked_for(tmp_path, monkeypatch):
-    """Before the rows are read and a QA model looks for evidence; an arm needs none."""
+    """Before the rows are read and a QA model looks for evidence; an encoder of one vector a text needs none."""
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     (tmp_path / "rows.jsonl").write_text("not a row")
-    error = run("all-MiniLM-L6-v2", "--rows", tmp_path / "rows.jsonl").exception
+    arm = write_model(tmp_path / "arm")
+    error = run(write_other(tmp_path, BertForSequenceClassification), "--rows", tmp_path / "rows.jsonl").exception
     assert isinstance(error, USER_ERRORS)
-    assert "pip install 'eadpr[sentence-transformers]'" in str(error)
-    assert make_scorer(write_model(tmp_path / "arm"))
+    assert "is a CrossEncoder, which needs sentence-transformers; pip install 'eadpr[sent" in str(error)
+    assert make_scorer(arm)
+    assert make_scorer(arm / "passage_encoder")
 
 
 def test_rows_of_files(tmp_path):
@@ -349,30 +423,11 @@ def test_the_plot_has_the_figures_of_the_table_and_needs_matplotlib(monkeypatch)
         plot(models)
 
 
-def test_a_published_model_says_by_its_hub_name_how_it_joins(tmp_path, monkeypatch):
-    (tmp_path / PUBLISHED).write_text('{"join": "{title}[SEP]{text}"}', encoding="utf-8")
-    refusals = {"a/other": EntryNotFoundError("404"), "a/offline": LocalEntryNotFoundError("nobody answers")}
-
-    def asked(name: str, file: str) -> str:
-        if name in refusals:
-            raise refusals[name]
-        return str(tmp_path / file)
-
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", asked)
-    assert published_join("a/published") == published_join(str(tmp_path)) == "{title}[SEP]{text}"
-    assert published_join("a/other") is published_join("all-MiniLM-L6-v2") is None
-    assert published_join(str(tmp_path.parent)) is None
-    with pytest.raises(ValueError, match=r"a/offline: no hub says whether it has eadpr\.json.*; give join"):
-        published_join("a/offline")
-    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", lambda name, file: object())  # it asked before
-    assert published_join("a/offline") is None
-
-
 def test_weights_that_are_a_pickle_are_refused(tmp_path):
     folder = write_model(tmp_path / "arm") / "passage_encoder"
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(OSError, match=r"no file named model\.safetensors"):
+    with pytest.raises(ValueError, match=r"holds no \*\.safetensors"):
         make_scorer(folder)
 
 

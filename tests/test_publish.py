@@ -16,17 +16,20 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from benchmarks import publishing as measured
-from eadpr.library.awareness import make_scorer
+from eadpr.library.scorers import make_scorer
 from eadpr.publishing import card, command, folder, hub
 from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, Passage
-from eadpr.training.config import ResolvedSettings
+from eadpr.training.config import AUTO, ResolvedSettings
 from eadpr.training.encoder import TextEncoder, load, save
 from tests import small_collection as small
 from tests.repository import ROOT
+from tests.test_encoder_settings import PROMPTS
+from tests.test_encoder_settings import make as make_base_of
+from tests.test_encoder_settings import write_model as write_base
 
 pytestmark = pytest.mark.publishing
 
@@ -53,9 +56,13 @@ def make(at, *, shared=True, pooling="mean", passages=None):
     settings = ResolvedSettings(pooling=pooling, shared=shared, question_tokens=16, passage_tokens=24)
     passage = load(at / "random", "passage", settings)
     question = TextEncoder(passage.model, passage.tokenizer, settings, "question")
+    return make_of(at, question if shared else load(at / "random", "question", settings), passage, passages)
+
+
+def make_of(at, question, passage, passages=None):
     made = at / "data" / "toy"
     (made / "models" / "arm").mkdir(parents=True)
-    save(made / "models" / "arm", question if shared else load(at / "random", "question", settings), passage)
+    save(made / "models" / "arm", question, passage)
     rows = passages or small.passages()
     tables.write(made / "records" / "passages.parquet", Passage, rows)
     encode(
@@ -123,6 +130,48 @@ def test_pyserini_finds_the_same_without_a_java_of_ones_own(tmp_path):
         best = np.argsort(-scores, kind="stable")[:5]
         assert [docid for docid, _ in hits] == [f"p{row}" for row in best]
         assert [score for _, score in hits] == pytest.approx(scores[best].tolist(), abs=1e-5)
+
+
+KINDS = {
+    "bert": {"pooling": "cls"},
+    "bert with prompts": {"prompts": PROMPTS, "max_seq_length": 24, "do_lower_case": True},
+    "bert with layers": {"dense": (12, 8), "prompts": {"document": "passage: "}},
+    "bert by dot products": {"normalise": False, "similarity_fn_name": "dot", "prompts": PROMPTS},
+    "bert with pairs": {"prompts": PROMPTS},
+    "bert without titles": {"pooling": "cls"},
+    "xlm-r": {"prompts": PROMPTS, "max_seq_length": 32},
+    "qwen3": {"pooling": "lasttoken", "side": "left", "prompts": {"query": "Instruct: find it\nQuery:"}},
+}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_published_encoder_has_the_vectors_that_it_has_in_the_pipeline(tmp_path, kind, shared):
+    """Whatever it says of itself: sentence-transformers, the card's other snippets and `eadpr.awareness` follow."""
+    base = make_base_of(tmp_path, write_base(tmp_path / "model", kind.partition(" ")[0], **KINDS[kind]))
+    title = {"bert with pairs": "pair", "bert without titles": "none"}.get(kind, "auto")
+    asked = AUTO.model_copy(update={"shared": shared, "title": title})
+    question, passage = load(base, "question", asked), load(base, "passage", asked)
+    if not shared:
+        for weight in question.model.parameters():
+            weight.data *= 1.1
+    made, out = make_of(tmp_path, question, passage), tmp_path / "published"
+    publish(made, out, parts=["vectors", "onnx"])
+    ours = measured.reference(made / "models" / "arm", QUESTIONS, texts(made))
+    left = measured.run_card(out, QUESTIONS, texts(made))
+    found = measured.others(left, [f"p{i}" for i in range(37)], depth=37)
+    assert ("transformers" in found) == ("layers" not in kind)
+    for name, (rows, scores) in found.items():
+        expected = np.take_along_axis(ours.scores, rows, 1)
+        atol = (2e-2 if name in measured.STORED else 1e-5) * max(1, np.abs(ours.scores).max())
+        np.testing.assert_allclose(scores, expected, atol=atol, rtol=0, err_msg=name)
+    np.testing.assert_allclose(left["model"].encode_query(left["asked"]), ours.questions, atol=1e-5, rtol=0)
+    titles, passages = zip(*texts(made)[:3], strict=True)
+    scores = make_scorer(out).score(QUESTIONS, titles, passages)
+    np.testing.assert_allclose(scores, np.diag(ours.scores[:, :3]), atol=1e-4)
+    text = (out / "README.md").read_text()
+    assert ("which is their cosine" in text) == (question.settings.similarity == "cosine")
+    assert f"multiplied by {question.settings.loss_scale:g} in the loss" in text
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -8,7 +8,8 @@ import importlib
 _MODULES = {
     "losses": ("EvidenceLoss", "Terms", "cached", "evidence_loss"),
     "texts": ("Annotation", "Texts", "annotate", "distractors", "training_rows"),
-    "awareness": ("Awareness", "Scorer", "awareness", "plot", "table"),
+    "awareness": ("Awareness", "awareness", "plot", "table"),
+    "scorers": ("Scorer",),
     "bm25": ("bm25",),
     "endpoint": ("endpoint",),
     "evaluator": ("AwarenessEvaluator",),

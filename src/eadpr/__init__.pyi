@@ -1,5 +1,4 @@
 from eadpr.library.awareness import Awareness as Awareness
-from eadpr.library.awareness import Scorer as Scorer
 from eadpr.library.awareness import awareness as awareness
 from eadpr.library.awareness import plot as plot
 from eadpr.library.awareness import table as table
@@ -10,6 +9,7 @@ from eadpr.library.losses import EvidenceLoss as EvidenceLoss
 from eadpr.library.losses import Terms as Terms
 from eadpr.library.losses import cached as cached
 from eadpr.library.losses import evidence_loss as evidence_loss
+from eadpr.library.scorers import Scorer as Scorer
 from eadpr.library.texts import Annotation as Annotation
 from eadpr.library.texts import Texts as Texts
 from eadpr.library.texts import annotate as annotate

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
-from eadpr.library.awareness import Score
+from eadpr.library.scorers import Score
 from eadpr.text import answers
 
 K1, B = 0.9, 0.4  # Pyserini's

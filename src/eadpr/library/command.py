@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def _load_model(name: str, key_variable: str | None, join: str | None) -> Any:
-    from eadpr.library import awareness, endpoint
+    from eadpr.library import endpoint, scorers
 
     if not name.startswith(("http://", "https://")):
-        awareness.check_loadable(name)
+        scorers.check_loadable(name)
         return name
     url, _, model = name.partition("#")
     if not model:
         raise ValueError(f"{name} names no model of this endpoint; write it behind a #, as in {name}#bge-m3")
-    return endpoint.endpoint(url, model, key_variable=key_variable, join=join or awareness.JOIN)
+    return endpoint.endpoint(url, model, key_variable=key_variable, join=join or scorers.JOIN)
 
 
 def _make_texts(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eadpr.library.awareness import JOIN, Scorer, score_by_vectors
+from eadpr.library.scorers import JOIN, Scorer, score_by_vectors
 from eadpr.library.texts import join_title
 from eadpr.runtime import parallel
 from eadpr.writers.config import URL

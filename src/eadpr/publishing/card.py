@@ -17,12 +17,16 @@ from eadpr.report import markdown
 from eadpr.report.validation import preferred_arm
 from eadpr.settings.yaml import COLLECTIONS, load
 from eadpr.studies import provenance
+from eadpr.training.config import NO_PROMPTS, ResolvedSettings
 
 TEMPLATE = Path(__file__).with_name("card.md")
 POOL = {
-    "cls": "return states[:, 0]",
-    "mean": 'mask = inputs["attention_mask"].unsqueeze(-1)\n    return (states * mask).sum(1) / mask.sum(1)',
+    "cls": "pooled = states[:, 0]",
+    "mean": 'mask = inputs["attention_mask"].unsqueeze(-1)\n    pooled = (states * mask).sum(1) / mask.sum(1)',
+    "last": 'last = inputs["attention_mask"].shape[1] - 1 - inputs["attention_mask"].flip(1).argmax(1)\n'
+    "    pooled = states[torch.arange(len(states)), last]",
 }
+RETURN = {"dot": "return pooled", "cosine": "return torch.nn.functional.normalize(pooled, dim=-1)"}
 FORBIDS = re.compile(r"\bNC\b|\bnc\b|[Nn]on-?commercial|commercial use")
 CONFIDENCE = 0.95
 UNTRAINED = "untrained"  # the arm that is the first encoder
@@ -153,20 +157,54 @@ def write_card(about: About, facts: Published, folder: Path) -> str:
     """Return the text of the card of an arm of the folder data/<collection>."""
     measures = read_measures(folder / "outcomes" / f"{about.arm}.parquet", folder / "configs" / "report.json")
     training = json.loads((folder / "configs" / about.arm / "train.json").read_text(encoding="utf-8"))
-    sections = [f'"{name}": {json.dumps(training[name])}' for name in ("encoder", "loss", "train")]
     settings = facts.settings
+    training |= {"encoder": settings.model_dump(), "loss": training["loss"] | {"scale": settings.loss_scale}}
+    sections = [f'"{name}": {json.dumps(training[name], ensure_ascii=False)}' for name in ("encoder", "loss", "train")]
     values = {
-        **about._asdict(), **settings.model_dump(), **facts._asdict(),
-        "pool": POOL[settings.pooling], "question_side": facts.folders[0], "passage_side": facts.folders[1],
+        **about._asdict(), **settings.model_dump(), **facts._asdict(), **_texts(settings, facts.separator),
+        "pool": f"{POOL[settings.pooling]}\n    {RETURN[settings.similarity]}", "scale": f"{settings.loss_scale:g}",
+        "normalised": settings.similarity == "cosine",
+        "question_side": facts.folders[0], "passage_side": facts.folders[1],
         "measured": _table(measures), "training": "{" + ",\n ".join(sections) + "}",
         "why": "; ".join(facts.refused.values()), "warning": about.warning,
     }  # fmt: skip
-    blocks = {"always", "one" if settings.shared else "two", *facts.parts}
-    if facts.refused:
-        blocks.add("refused")
+    blocks = _choose_blocks(facts)
     pieces = re.split(r"<!-- ([\w ]+) -->\n", TEMPLATE.read_text(encoding="utf-8"))
     body = "".join(piece for name, piece in zip(pieces[1::2], pieces[2::2], strict=True) if name in blocks)
     return f"---\n{_metadata(about, measures)}\n---\n\n{Template(body).substitute(values)}"
+
+
+def _choose_blocks(facts: Published) -> set[str]:
+    """Return the names of the template's parts that are true of the arm."""
+    settings = facts.settings
+    blocks = {"always", "one" if settings.shared else "two", settings.similarity, settings.title, *facts.parts}
+    if settings.prompts != NO_PROMPTS:
+        blocks.add("prompts")
+    if not facts.layers:  # of transformers and Pyserini, neither has any above the pooled state
+        blocks.add("transformers")
+        if "vectors" in facts.parts and settings.pooling != "last":
+            blocks.add("pyserini")
+    if facts.refused:
+        blocks.add("refused")
+    return blocks
+
+
+def _texts(settings: ResolvedSettings, separator: str) -> dict[str, str]:
+    """Return the card's expressions of a question and a passage, and of lists of them behind their prompts."""
+    question, passage = "text.strip()", "text.strip()"
+    if settings.title == "pair":
+        question = """text.replace("’", "'").strip()"""
+    if settings.title != "none":
+        passage = f'f"{{title.strip()}}{separator}{{text.strip()}}" if title.strip() else text.strip()'
+    prompted = {"question": question, "passage": passage}
+    for name, prompt in (("asked", settings.prompts.question), ("passages", settings.prompts.passage)):
+        text = f"{prompt!r} + text" if prompt else "text"
+        text = f"({text}).lower()" if settings.lowercase else text
+        prompted[name] = name if text == "text" else f"[{text} for text in {name}]"
+    return prompted | {
+        "question_prompt": repr(settings.prompts.question),
+        "passage_prompt": repr(settings.prompts.passage),
+    }
 
 
 def _table(measures: Measures) -> str:

@@ -29,7 +29,7 @@ def publish(
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
 ) -> str:
     """Publish an arm as a folder that other libraries load: eadpr publish ARM --to FOLDER."""
-    from eadpr.library.awareness import JOIN
+    from eadpr.library.scorers import JOIN
     from eadpr.publishing import card, data, folder, hub
 
     if public and not push:

@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.library.awareness import PUBLISHED
 from eadpr.publishing import parts as optional
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import SIDES
@@ -20,9 +19,9 @@ from eadpr.storage import tables
 from eadpr.storage.records import Passage
 from eadpr.training.config import ResolvedSettings
 from eadpr.training.encoder import Encoders, TextEncoder, load, settings_of
+from eadpr.training.self_description import MODEL, SETTINGS
 
 SAMPLE = 2_000  # passages that the separator is tried with
-SENTENCES = "config_sentence_transformers.json"
 
 
 class Published(NamedTuple):
@@ -30,7 +29,8 @@ class Published(NamedTuple):
 
     `folders` are the subfolders of question and passage encoder, empty for a shared one. `separator` stands between
     title and text in one string. Of `sampled` passages `differing` get other tokens that way: their title is longer
-    than half of the encoder's input. `refused` has the reason for each part that cannot be written.
+    than half of the encoder's input. `layers` tells whether there are any above the pooled state. `refused` has the
+    reason for each part that cannot be written.
     """
 
     settings: ResolvedSettings
@@ -39,6 +39,7 @@ class Published(NamedTuple):
     separator: str
     sampled: int
     differing: int
+    layers: bool
     parts: list[str]
     refused: dict[str, str]
 
@@ -55,7 +56,7 @@ def publish(
     check_new(out)
     if (model / "multihop.json").exists():
         raise ValueError(f"{model} is a model of two hops, which no other library knows; publish one of `active`")
-    if not (model / "encoder.json").exists():
+    if not (model / SETTINGS).exists():
         raise FileNotFoundError(f"{model} holds no encoders; train the arm first (dvc repro)")
     settings = settings_of(model)
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
@@ -66,9 +67,9 @@ def publish(
     for part in parts:
         if part in refused:
             raise ValueError(f"--with {part}: {refused[part]}")
-    separator, sampled, differing = _choose_separator(encoders.passage, passages)
-    folders = ("", "") if settings.shared else SIDES
-    facts = Published(settings, encoders.passage.dim, folders, separator, sampled, differing, parts, refused)
+    joined = _choose_separator(encoders.passage, passages)
+    folders, layers = ("", "") if settings.shared else SIDES, encoders.passage.projection is not None
+    facts = Published(settings, encoders.passage.dim, folders, *joined, layers, parts, refused)
     with files.new_folder(out) as folder:
         for side, subfolder in zip(SIDES, folders, strict=True):
             # Files that DVC links must not be written to; their copies may.
@@ -83,7 +84,7 @@ def publish(
         if "vectors" in parts:
             vectors = Vectors(collection / "vectors" / arm, passages, model)
             optional.write_vectors(vectors, passages, folder / "vectors")
-        files.write_json(folder / PUBLISHED, {"join": f"{{title}}{separator}{{text}}"})
+        shutil.copyfile(model / SETTINGS, folder / SETTINGS)  # what our own commands read
         files.write_text(folder / "README.md", card(facts))
     return facts
 
@@ -94,8 +95,10 @@ def check_new(out: Path) -> None:
 
 
 def _choose_separator(encoder: TextEncoder, passages: Path) -> tuple[str, int, int]:
-    """Return the separator by which one string gets the tokens of a pair of title and text, the number of passages
-    tried, and how many of them get other tokens."""
+    """Return the separator by which one string gets the tokens of a passage, whose title and text may be a pair, the
+    number of passages tried, and how many of them get other tokens."""
+    if encoder.settings.title != "pair":
+        return " ", 0, 0
     token = encoder.tokenizer.sep_token or ""
     rows = islice(tables.rows(passages, Passage), SAMPLE)
     titles, texts = zip(*((row.title.strip(), row.text.strip()) for row in rows), strict=True)
@@ -119,13 +122,16 @@ def _write_router(folder: Path) -> None:
     """Write sentence-transformers' files for two encoders. Without a route, as by `encode`, it refuses texts."""
     kind = "sentence_transformers.models"
     files.write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": f"{kind}.Router"}])
-    types = {}
-    for side in SIDES:
-        types |= {side: f"{kind}.Transformer", f"{side}/1_Pooling": f"{kind}.Pooling"}
-    structure = {
-        route: [side, f"{side}/1_Pooling"] for route, side in zip(("query", "document"), SIDES, strict=True)
-    }  # fmt: skip
+    types: dict[str, str] = {}
+    structure = {}
+    for route, side in zip(("query", "document"), SIDES, strict=True):
+        modules = {
+            f"{side}/{module['path']}".rstrip("/"): module["type"]
+            for module in files.read_json(folder / side / "modules.json")
+        }
+        types |= modules
+        structure[route] = list(modules)
     parameters = {"default_route": None, "allow_empty_key": False}
     router = {"types": types, "structure": structure, "parameters": parameters}
     files.write_json(folder / "router_config.json", router)
-    shutil.copyfile(folder / SIDES[0] / SENTENCES, folder / SENTENCES)
+    shutil.copyfile(folder / SIDES[0] / MODEL, folder / MODEL)

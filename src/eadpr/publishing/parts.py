@@ -22,8 +22,11 @@ LONGEST_ID = 512  # bytes; vector databases take no longer ones as keys
 
 def find_dpr_obstacle(encoders: Encoders) -> str:
     """Return why DPR's classes cannot hold the encoders, empty if they can."""
-    if (pooling := encoders.passage.settings.pooling) != "cls":
-        return f"DPR's classes take the first token's state, the arm has encoder.pooling: {pooling}"
+    settings = encoders.passage.settings
+    if settings.pooling != "cls":
+        return f"DPR's classes take the first token's state, the arm has encoder.pooling: {settings.pooling}"
+    if settings.similarity != "dot" or encoders.passage.projection is not None:
+        return "DPR's classes leave the first token's state as it is, the arm normalises or projects it"
     if (kind := encoders.passage.model.config.model_type) != "bert":
         return f"DPR's classes hold a BERT, the arm is a {kind}"
     return ""

@@ -61,6 +61,13 @@ class EncoderSettings(Section):
         return model.model_copy(update=asked)
 
 
+# All as the model has it; `shared` says nothing of one encoder.
+AUTO = EncoderSettings(
+    pooling="auto", similarity="auto", prompts="auto", title="auto", shared=True, question_tokens="auto",
+    passage_tokens="auto",
+)  # fmt: skip
+
+
 class ResolvedSettings(EncoderSettings):
     """The settings of a model, without `auto`: its `encoder.json`, which leaves the defaults here out.
 

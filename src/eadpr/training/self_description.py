@@ -16,12 +16,15 @@ from eadpr.runtime.section import checked
 from eadpr.training.config import NO_PROMPTS, EncoderSettings, Prompts, ResolvedSettings
 
 SETTINGS = "encoder.json"
-PUBLISHED = "eadpr.json"  # in a folder of `eadpr publish`: how it joins title and text
+MODEL = "config_sentence_transformers.json"
 WEIGHTS = "model.safetensors"
-TITLES = {"{title} {text}": "joined", "{text}": "none"}  # any other join writes a pair as one text
 UNLIMITED = 10**9  # tokens, where only the tokenizer and the positions say how many
 # A model without any of these files.
 SILENT = ResolvedSettings(pooling="mean", shared=True, question_tokens=256, passage_tokens=256)
+# Models that their makers score otherwise than by one vector a text too; PyLate's are ColBERT.
+CLASSES = {name: name for name in ("SentenceTransformer", "CrossEncoder", "SparseEncoder", "MultiVectorEncoder")}
+CLASSES["ColBERT"] = "MultiVectorEncoder"
+ENCODERS = ("Model", "ForMaskedLM", "ForPreTraining", "ForCausalLM")  # ends of architectures' names
 KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
 POOLINGS = {"cls": "cls", "mean": "mean", "lasttoken": "last"}  # sentence-transformers' names and ours
 LENGTHS = [f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "albert", "xlm-roberta")]
@@ -61,10 +64,6 @@ class _Model(BaseModel):
     model_type: Literal["SentenceTransformer"] = "SentenceTransformer"
 
 
-class _Published(BaseModel):
-    join: str
-
-
 class Description(NamedTuple):
     """What a model states; `width` is the size of the states that its pooling takes, None if unsaid."""
 
@@ -93,12 +92,33 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
     does not answer.
     """
     files = _Files(name, revision, f"{setting}: {name}")
-    folder = Path(name)
-    for own in (folder, folder.parent) if folder.name in SIDES else (folder,):
-        if is_folder(name) and (path := own / SETTINGS).is_file():
-            return Description(files.label, checked(ResolvedSettings, read_json(path), path))
+    path = Path(name).parent / SETTINGS if Path(name).name in SIDES else files.find(SETTINGS)
+    own = checked(ResolvedSettings, read_json(path), path) if path and path.is_file() else None
     modules = files.read("modules.json", list[_Module])
-    return Description(files.label, SILENT) if modules is None else _follow(files, modules)
+    if modules is None or (own and modules[0].type.endswith(".Router")):
+        return Description(files.label, own or SILENT)
+    description = _follow(files, modules)
+    return description._replace(settings=own) if own else description
+
+
+def read_class(name: str, revision: str | None = None, *, setting: str = "the model") -> str:
+    """Return the class of sentence-transformers that scores as a model was made to; raises ValueError, which names the
+    architecture, where that is not known."""
+    files = _Files(name, revision, f"{setting}: {name}")
+    stated = files.read(MODEL, dict[str, Any]) or {}
+    if kind := stated.get("model_type"):
+        if kind not in CLASSES:
+            raise files.refuse(MODEL, f"model_type {kind} is not known here; known are {', '.join(CLASSES)}")
+        return CLASSES[kind]
+    if files.find("modules.json"):
+        return "SentenceTransformer"
+    architectures = (files.read("config.json", dict[str, Any]) or {}).get("architectures") or []
+    if any(architecture.endswith("ForSequenceClassification") for architecture in architectures):
+        return "CrossEncoder"
+    for architecture in architectures:
+        if not architecture.endswith(ENCODERS):
+            raise files.refuse("config.json", f"{architecture} is no encoder of one vector a text, and not known here")
+    return "SentenceTransformer"
 
 
 def check_folder(name: str, asked: EncoderSettings, *, setting: str) -> None:
@@ -215,9 +235,8 @@ def _choose_pooling(files: _Files, file: str, pooling: dict[str, Any]) -> str:
 
 
 def _read_model(files: _Files, *, normalises: bool) -> dict[str, Any]:
-    """Return similarity, prompts and form of titles."""
-    model = files.read("config_sentence_transformers.json", _Model) or _Model()
-    published = files.read(PUBLISHED, _Published)
+    """Return similarity, prompts and form of titles, of which these files say nothing."""
+    model = files.read(MODEL, _Model) or _Model()
     default = model.prompts.get(model.default_prompt_name) or ""
     prompts = Prompts(
         question=_choose_prompt(model.prompts, ("query", "question"), default),
@@ -226,7 +245,7 @@ def _read_model(files: _Files, *, normalises: bool) -> dict[str, Any]:
     return {
         "similarity": "cosine" if normalises else model.similarity_fn_name or "cosine",
         "prompts": prompts,
-        "title": TITLES.get(published.join, "pair") if published else "joined",
+        "title": "joined",
     }
 
 
