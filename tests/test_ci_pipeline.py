@@ -98,14 +98,6 @@ def test_what_the_remote_lacks_is_rebuilt_with_the_same_bytes(pushed, tmp_path):
     assert (project.folder / DISTRACTORS).read_bytes() == before
 
 
-def test_without_a_remote_the_local_cache_serves(built, tmp_path):
-    project = clone(built, tmp_path / "clone")
-    shutil.copytree(built.folder / ".dvc/cache", project.folder / ".dvc/cache")
-    edit(project, "stages/report.py")
-    stages, _ = pipeline(project, 3)
-    assert sorted(stages) == ["configs", "report"]
-
-
 @pytest.mark.nightly
 def test_an_s3_remote_serves(built, tmp_path, monkeypatch):
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -139,12 +131,6 @@ def test_a_stage_that_fails_is_neither_success_nor_a_stale_lock(built, tmp_path)
     assert done.returncode not in (0, 3)
     assert "train.steps" in done.stdout
     assert "**The pipeline failed" in (project.folder / ".cache/ci/report.md").read_text(encoding="utf-8")
-
-
-def test_an_unknown_base_is_refused_before_any_work(built, tmp_path):
-    done = clone(built, tmp_path / "clone").run(".ci/pipeline", "--base", "origin/nowhere", check=False)
-    assert done.returncode == 1
-    assert done.stderr == "--base origin/nowhere: no such revision\n"
 
 
 @pytest.mark.nightly

@@ -174,19 +174,6 @@ def test_negatives_of_a_question_stand_beside_either_hop_without_repeats(toy):
         assert all(hard[i] != hard[i + 3] for i in range(3))
 
 
-def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):
-    batcher = batcher_of(toy, distractors=False)
-    times = np.array([5] + [1] * (len(batcher) - 1))
-    negatives = [np.arange(30, 40)] * (2 * len(times))
-    batcher.examples = batcher.examples._replace(times=np.repeat(times, 2), negatives=negatives)
-    epoch = [batcher.sampled(number, size=1, seed=5) for number in range(times.sum())]
-    positives = [tuple(ids.tolist()) for ids in batcher.inputs.ids(batcher.examples.positives[:2].tolist())]
-    columns = [column_inputs(batch, slice(4)) for batch in epoch]
-    hard = [tuple(inputs[2:]) for inputs in columns if inputs[:2] == positives]
-    assert len(hard) == 5
-    assert len(set(hard)) > 1
-
-
 def test_validation_asks_for_the_passages_of_its_rows(toy):
     batcher = batcher_of(toy)
     batch = batcher.first([3, 1])

@@ -210,31 +210,6 @@ def test_the_page_of_a_papers_table_has_theirs_ours_and_what_changes(tmp_path):
     assert paper_tables.verdict([*paper_tables.changes(PAPER, tables)], 3) == [0, 1, 0]
 
 
-def test_a_figure_that_the_paper_does_not_print_leaves_ours_alone(tmp_path):
-    rows = [["A", "dpr", 30.0, None], ["B", "eadpr-paper", 32.5, None]]
-    page = paper_tables.page(PAPER | {"columns": ["NQ top-1", "NQ top-100"], "rows": rows}, tables_of_ours(tmp_path))
-    assert "| top-1 | A | 30.0 | 50.0 ± 1.0 | +20.0 |" in page
-    assert re.search(r"\| top-100 \| A \| – \| \d+\.\d \| – \|", page)
-    assert "| B − A | top-100 | – | +1.5 |" in page
-
-
-@pytest.mark.parametrize(
-    ("edited", "said"),
-    [
-        (
-            {"rows": [["A", "dpr-two", 1.0, 1.0, 1.0, 1.0]]},
-            r"names the arm dpr-two; .*one\.json has of made/test: dpr, eadpr-",
-        ),
-        ({"rows": [["A", "dpr", 1.0]]}, "Paper, Table 1: A has 1 figures; give one for each of the 4 columns, or none"),
-        ({"columns": ["NQ top-2"], "rows": [["A", "dpr", 1.0]]}, "no table has a figure for the column top-2"),
-        ({"sets": {"NQ": ["nq/dev"]}}, r"one\.json has none of the sets nq/dev; it has made/test"),
-    ],
-)
-def test_what_the_file_of_the_papers_gets_wrong_is_said(tmp_path, edited, said):
-    with pytest.raises(ValueError, match=said):
-        paper_tables.page(PAPER | edited, tables_of_ours(tmp_path))
-
-
 def test_the_rows_of_the_papers_are_arms_that_their_studies_train():
     """So a study that is run anew has the names of its page."""
     papers = YAML(typ="safe", pure=True).load(paper_tables.PAPERS.read_text(encoding="utf-8"))

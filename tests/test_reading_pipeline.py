@@ -14,7 +14,6 @@ from eadpr.readers.evaluate import exact_match, f1
 from eadpr.readers.predictions import Prediction
 from eadpr.storage import tables
 from eadpr.storage.records import Example, Negative, Passage, Positive, Question, Ranked, RankedPath
-from eadpr.supervision.spans import sentences_of
 from tests.small_pipeline import Project, create, ran
 from tests.toy_records import promoted
 
@@ -151,26 +150,3 @@ def test_answers_are_read_in_ranked_passages_and_measured(added):
     assert (measured["n"], measured["n_read"]) == (65, 65)
     shown = [percent(measured[metric]) for metric in ("em_2", "f1_2")]
     assert added.cells("Answers of the reader extractive", "mdr")[:2] == shown
-
-
-def test_answers_of_paths_rest_on_sentences_of_a_path(added):
-    learnt = json.loads((added.data / "reader_logs/paths/metrics.json").read_text())
-    assert (learnt["steps"], learnt["questions_left_out"], learnt["without_other_paths"]) == (2, 0, 0)
-    assert learnt["questions"] > 0
-    rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", RankedPath)
-    paths = {(row.question_id, *sorted(row.passage_ids)) for row in rows if row.rank <= 5}
-    answers = list(tables.rows(added.data / "readings/paths/mdr/predictions.parquet", Prediction))
-    assert [row.question_id for row in answers] == list(added.questions)
-    for row in answers:
-        supporting = sorted({sentence.passage_id for sentence in row.support})
-        assert (row.question_id, *supporting) in paths, "both passages of one path"
-        assert all(one.sentence < len(sentences_of(added.passages[one.passage_id])) for one in row.support)
-        assert row.answer in ("yes", "no") or any(row.answer in added.passages[i].text for i in supporting)
-    measured = added.metrics("reading/paths/mdr")
-    assert measured["em"] == pytest.approx(
-        mean(exact_match(row.answer, added.questions[row.question_id].answers) for row in answers), abs=1e-6
-    )
-    assert (measured["n"], measured["n_read"], measured["n_supporting"]) == (65, 65, 65)
-    columns = ("em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1")
-    shown = [percent(measured[column]) for column in columns]
-    assert added.cells("Answers of the reader of paths paths", "mdr") == shown
