@@ -14,6 +14,7 @@ from tests.repository import ROOT
 pytestmark = pytest.mark.formats
 
 FORMATS = {one.name: one for one in (*inputs.FORMATS, *inputs.SETTINGS)}
+SETTINGS = [one.name for one in inputs.SETTINGS]
 CASES = YAML(typ="safe", pure=True).load((ROOT / "tests" / "refused_files.yaml").read_text(encoding="utf-8"))
 DIGITS = "9" * 5000
 ZIP = FORMATS["EntityQuestions, zip"].files["e.zip"]
@@ -49,15 +50,16 @@ def read(folder: Path, name: str, file: str, data: bytes):
 
 
 def refused(folder: Path, name: str, file: str, data: bytes) -> str:
-    """The one line that a user sees."""
+    """The one line that a user sees; of settings a line for each wrong key."""
     assert data != FORMATS[name].files[file]
     with pytest.raises(commands.USER_ERRORS) as error:
         read(folder, name, file, data)
-    line = commands.format_error(error.value)
-    assert line.isprintable()
-    assert len(line) <= commands.LONGEST
-    assert Path(file).name in line or ", made into " in line
-    return line
+    said = commands.format_error(error.value)
+    for line in said.split("\n") if name in SETTINGS else [said]:
+        assert line.isprintable()
+        assert len(line) <= commands.LONGEST
+        assert Path(file).name in line or ", made into " in line
+    return said
 
 
 @pytest.mark.parametrize("name", FORMATS)
