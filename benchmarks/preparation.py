@@ -68,11 +68,7 @@ def comparisons(size: Size, folder: Path) -> list[Comparison]:
     ours = {
         "prepare, DPR's passages": Side(prepared(passages_alone), ready=fresh, units=count),
         "prepare, DPR's passages and questions": Side(prepared(source), ready=fresh, units=count),
-        "distractors": Side(
-            lambda out: write_distractors(distractors, out=out, **given),
-            ready=fresh,
-            units=pairs,
-        ),
+        "distractors": Side(lambda out: write_distractors(distractors, out=out, **given), ready=fresh, units=pairs),
         EXAMPLES: Side(_joined(made), ready=fresh, units=size.questions),
     }
     expected = dict.fromkeys(ours, count) | {"distractors": pairs, EXAMPLES: size.questions}

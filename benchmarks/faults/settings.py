@@ -66,11 +66,6 @@ UNCHANGED = {PARAMS, OTHER, *OWN.values()}
 SETTINGS = (
     Format("params.yaml", {"params.yaml": PARAMS} | OWN, _read, _plain, _same, ("params.yaml",)),
     Format(
-        "a collection's file",
-        {"params.yaml": OTHER} | OWN,
-        _read,
-        _plain,
-        _same,
-        ("data/collections/squad-open.yaml",),
+        "a collection's file", {"params.yaml": OTHER} | OWN, _read, _plain, _same, ("data/collections/squad-open.yaml",)
     ),
 )

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 TOPS = ("eadpr", "stages")  # packages in src or in the repository's root
-# No list names these files, because they decide no byte: telemetry (tests/test_telemetry.py) and the names for users.
+# No list names these files, because they decide no byte: telemetry (tests/test_progress.py) and the names for users.
 UNLISTED = ("eadpr/runtime/progress.py", "eadpr/runtime/runs.py", "src/eadpr/__init__.py")
 
 
