@@ -106,6 +106,7 @@ def test_given_sentences_win():
 def test_merge_and_overlapping():
     assert merge([Span(5, 7), Span(0, 2), Span(2, 3), Span(6, 9)]) == [Span(0, 3), Span(5, 9)]
     assert overlapping([Span(0, 4), Span(4, 8), Span(8, 12)], [Span(3, 5)]) == [0, 1]
+    assert overlapping([Span(0, 4), Span(4, 8), Span(8, 12)], [Span(0, 1), Span(9, 10)]) == [0, 2]
     assert overlapping([Span(0, 4)], [Span(4, 5)]) == []
 
 
