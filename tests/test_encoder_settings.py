@@ -162,6 +162,9 @@ def test_what_a_model_does_not_say_is_as_dpr_has_it_and_what_is_asked_for_wins(t
     ]  # fmt: skip
     with pytest.raises(ValueError, match=r"encoder\.question_tokens .* must not exceed the 40 positions"):
         make(tmp_path / "long", silent, AUTO.model_copy(update={"question_tokens": 41}))
+    asked["prompts"] = Prompts(question="long walks " * 6, passage="")
+    with pytest.raises(ValueError, match=r"encoder\.prompts: 'long .* fills the 12 tokens of a question; shorten it"):
+        make(tmp_path / "full", silent, AUTO.model_copy(update=asked))
 
 
 def test_a_base_keeps_the_default_prompt_lower_case_and_lengths_by_side(tmp_path):

@@ -62,6 +62,9 @@ class TextEncoder(torch.nn.Module):
                 f"encoder.question_tokens and encoder.passage_tokens must not exceed the {position_limit(model)} "
                 f"positions of {model.name_or_path or 'the encoder'}, found {longest}"
             )
+        for part, tokens in (("question", settings.question_tokens), ("passage", settings.passage_tokens)):
+            if (prompt := getattr(settings.prompts, part)) and len(self.ids([prompt], None, tokens)[0]) >= tokens:
+                raise ValueError(f"encoder.prompts: {prompt!r} fills the {tokens} tokens of a {part}; shorten it")
 
     @property
     def dim(self) -> int:
@@ -85,7 +88,7 @@ class TextEncoder(torch.nn.Module):
 
     def question_ids(self, questions: Sequence[str]) -> list[list[int]]:
         """Return token ids with special tokens, cut to `question_tokens`."""
-        return self._ids(self.question_texts(questions), None, self.settings.question_tokens)
+        return self.ids(self.question_texts(questions), None, self.settings.question_tokens)
 
     def question_texts(self, questions: Sequence[str]) -> list[str]:
         """Return questions behind their prompt; where titles are pairs, as in DPR, ’ is read as ', as there."""
@@ -109,11 +112,12 @@ class TextEncoder(torch.nn.Module):
             rows = [i for i, title in enumerate(titles) if bool(title) is titled]
             firsts = [prompt + (titles[i] if titled else texts[i]) for i in rows]
             seconds = [texts[i] for i in rows] if titled else None
-            for i, row in zip(rows, self._ids(firsts, seconds, self.settings.passage_tokens), strict=True):
+            for i, row in zip(rows, self.ids(firsts, seconds, self.settings.passage_tokens), strict=True):
                 ids[i] = row
         return ids
 
-    def _ids(self, firsts: list[str], seconds: list[str] | None, length: int) -> list[list[int]]:
+    def ids(self, firsts: list[str], seconds: list[str] | None, length: int) -> list[list[int]]:
+        """Return token ids with special tokens of texts, or of pairs, the longest cut first to `length`."""
         if not firsts:
             return []
         if self.settings.lowercase:
@@ -177,24 +181,24 @@ def pretrained(
 
 
 def load_pretrained(
-    name: str, asked: EncoderSettings, *, revision: str | None = None, setting: str = "the encoder"
+    name: str, overrides: EncoderSettings, *, revision: str | None = None, setting: str = "the encoder"
 ) -> TextEncoder:
-    """Load the one encoder of a folder or hub name as it says of itself, with the settings `asked` for in their place.
+    """Load the one encoder of a folder or hub name as it says of itself, with `overrides` in the place of its settings.
 
     Raises ValueError for what `read_description` and `load_whole` refuse, and for states of another size.
     """
     description = read_description(name, revision, setting=setting)
-    settings = description.resolve(asked)
+    settings = description.resolve(overrides)
     model, tokenizer = pretrained(name, revision, setting=setting)
     if description.width not in (None, model.config.hidden_size):
         raise ValueError(
             f"{description.label} pools states of {description.width} numbers, but its model has"
             f" {model.config.hidden_size}; is the folder of one model?"
         )
-    # What is asked for is not cut, but refused where it is too long.
+    # An override is not cut, but refused where it is too long.
     most = min(position_limit(model), tokenizer.model_max_length)
     for key in ("question_tokens", "passage_tokens"):
-        if getattr(asked, key) == "auto" and getattr(settings, key) > most:
+        if getattr(overrides, key) == "auto" and getattr(settings, key) > most:
             settings = settings.model_copy(update={key: most})
     layers = DenseLayers.load(description.dense) if description.dense else None
     return TextEncoder(model, tokenizer, settings, "passage", layers)

@@ -1,4 +1,4 @@
-"""What a model says of itself: `encoder.json` of our folders, or the files that sentence-transformers writes.
+"""A model's own description: `encoder.json` of our folders, or the files that sentence-transformers writes.
 
 No code and no pickle of a model is run. A module, pooling or similarity that is not computed here is refused by name,
 as its vectors would not be what its makers meant. Read are the files of sentence-transformers 6 and of older releases.
@@ -65,7 +65,7 @@ class _Model(BaseModel):
 
 
 class Description(NamedTuple):
-    """What a model states; `width` is the size of the states that its pooling takes, None if unsaid."""
+    """The settings that a model states; `width` is the size of the states that its pooling takes, None if unsaid."""
 
     label: str
     settings: ResolvedSettings
@@ -73,10 +73,10 @@ class Description(NamedTuple):
     width: int | None = None
     pools_prompts: bool = True  # false: its pooling leaves prompts out
 
-    def resolve(self, asked: EncoderSettings) -> ResolvedSettings:
-        """Return the model's settings with those asked for in their place. Raises ValueError for prompts that the model
+    def resolve(self, overrides: EncoderSettings) -> ResolvedSettings:
+        """Return the model's settings with the overrides in their place. Raises ValueError for prompts that the model
         leaves out."""
-        settings = asked.resolve(self.settings)
+        settings = overrides.resolve(self.settings)
         if settings.prompts != NO_PROMPTS and not self.pools_prompts:
             raise ValueError(
                 f"{self.label}: its pooling leaves prompts out (include_prompt in 1_Pooling/config.json), which is not"
@@ -86,7 +86,7 @@ class Description(NamedTuple):
 
 
 def read_description(name: str, revision: str | None = None, *, setting: str = "the model") -> Description:
-    """Return what a model folder or hub repository says of itself; `revision` is a commit or tag of a hub name.
+    """Return the description in a model folder or hub repository; `revision` is a commit or tag of a hub name.
 
     Raises ValueError that begins with `setting` and the name for files that cannot be followed here, and for a hub that
     does not answer.
@@ -121,10 +121,10 @@ def read_class(name: str, revision: str | None = None, *, setting: str = "the mo
     return "SentenceTransformer"
 
 
-def check_folder(name: str, asked: EncoderSettings, *, setting: str) -> None:
-    """Raise ValueError, which begins with a key, where a model folder cannot be taken with the settings `asked` for."""
-    read_description(name, setting=setting).resolve(asked)
-    if asked.pooling == "last":
+def check_folder(name: str, overrides: EncoderSettings, *, setting: str) -> None:
+    """Raise ValueError, which begins with a key, where a model folder cannot be taken with the settings `overrides`."""
+    read_description(name, setting=setting).resolve(overrides)
+    if overrides.pooling == "last":
         from transformers import AutoTokenizer
 
         check_end_token(AutoTokenizer.from_pretrained(f"{name}/{SIDES[1]}" if has_two_sides(name) else name))
@@ -188,7 +188,7 @@ def _follow(files: _Files, modules: list[_Module]) -> Description:
     file = f"{modules[1].path}/config.json"
     files.need(file)
     pooling = files.read(file, dict[str, Any])
-    lengths = next((found for name in LENGTHS if (found := files.read(name, _Lengths))), _Lengths())
+    lengths = next(filter(None, (files.read(name, _Lengths) for name in LENGTHS)), _Lengths())
     longest = lengths.max_seq_length or UNLIMITED
     stated = {
         "pooling": _choose_pooling(files, file, pooling),
@@ -225,7 +225,7 @@ def _check_modules(files: _Files, modules: list[_Module]) -> list[_Module]:
 
 
 def _choose_pooling(files: _Files, file: str, pooling: dict[str, Any]) -> str:
-    """Return the pooling by our name, from the key of today or those of older releases."""
+    """Return the pooling by our name, from the key of today or from those that older releases wrote."""
     older = [key.removeprefix("pooling_mode_") for key, value in pooling.items() if value is True]
     modes = pooling.get("pooling_mode") or [key.removesuffix("_tokens").removesuffix("_token") for key in older]
     modes = [modes] if isinstance(modes, str) else [mode for mode in modes if mode != "include_prompt"] or ["mean"]

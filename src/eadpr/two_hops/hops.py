@@ -33,13 +33,10 @@ def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[s
             f"two_hop.query_tokens must not exceed the {position_limit(encoder.model)} positions of the encoder, found"
             f" {tokens}"
         )
-    options = {"truncation": "longest_first", "max_length": tokens, "verbose": False}
-    options |= {"return_attention_mask": False, "return_token_type_ids": False}
     ids: list[np.ndarray] = []
     for start in range(0, len(questions), TOKENISED_AT_ONCE):
         part = slice(start, start + TOKENISED_AT_ONCE)
-        firsts = encoder.question_texts(questions[part])
-        rows = encoder.tokenizer(firsts, list(texts[part]), **options)["input_ids"]
+        rows = encoder.ids(encoder.question_texts(questions[part]), list(texts[part]), tokens)
         ids += [np.array(row, np.int32) for row in rows]
     return ids
 
