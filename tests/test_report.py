@@ -451,8 +451,7 @@ def test_the_top_k_curve_equals_a_naive_count(ranks):
     assert plot_data.top_k_curve(values, 12) == pytest.approx(expected)
 
 
-def test_running_mean_and_looks_of_arms():
-    assert plots.smooth(np.array([4.0, 2, 0, 6]), 2).tolist() == [4, 3, 1, 3]
+def test_looks_of_arms():
     styles = plots.look(["bm25", "untrained", *(f"arm{i}" for i in range(20))])
     assert styles["bm25"]["color"] == styles["untrained"]["color"] == plots.GREY
     assert len({tuple(style.values()) for style in styles.values()}) == 22

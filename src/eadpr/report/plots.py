@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import matplotlib
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -85,11 +84,10 @@ def losses(axes: Axes, points: pd.DataFrame, arms: Sequence[str]) -> None:
     """Draw `loss` by `step`: single steps faint, the running mean on top."""
     styles = look(arms)
     for arm, curve in _by_arm(points, arms):
-        steps, values = curve["step"].to_numpy(np.float64), curve["loss"].to_numpy(np.float64)
-        mean = smooth(values, max(1, len(values) // 40))
-        step = -(-len(values) // POINTS)
-        axes.plot(steps[::step], values[::step], **styles[arm] | {"linewidth": 0.6, "alpha": 0.3})
-        axes.plot(steps[::step], mean[::step], label=arm, **styles[arm])
+        mean = curve["loss"].rolling(max(1, len(curve) // 40), min_periods=1).mean()
+        drawn = slice(None, None, -(-len(curve) // POINTS))
+        axes.plot(curve["step"][drawn], curve["loss"][drawn], **styles[arm] | {"linewidth": 0.6, "alpha": 0.3})
+        axes.plot(curve["step"][drawn], mean[drawn], label=arm, **styles[arm])
     axes.set_xlabel("step")
     axes.set_ylabel("training loss (nats)")
     axes.set_ylim(bottom=0)
@@ -121,14 +119,6 @@ def score_differences(axes: Axes, points: pd.DataFrame, arms: Sequence[str]) -> 
     axes.axvline(0, color="black", linewidth=0.8, linestyle=":")
     axes.set_xlabel(f"s(q, {symbol(compared.above)}) − s(q, {symbol(compared.below)})")
     axes.set_ylabel("pairs (%)")
-
-
-def smooth(values: np.ndarray, window: int) -> np.ndarray:
-    """Return the running mean of the last `window` values (fewer at the start), same length."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    ends = np.arange(1, len(values) + 1)
-    starts = np.maximum(ends - window, 0)
-    return (sums[ends] - sums[starts]) / (ends - starts)
 
 
 def _panels(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
