@@ -21,7 +21,8 @@ def write_logs(folder, ranks, pools):
 
 
 def test_the_lowest_average_rank_among_the_same_passages_is_preferred(tmp_path):
-    """The mined arms have other passages, so that their lower ranks do not count; of equal ranks the first is taken."""
+    """The mined arms have other passages, so that their lower ranks do not count. Of equal ranks the first is taken,
+    and where no step made an arm better the untrained encoder."""
     ranks = {"untrained": 2.5, "dpr": 1.5, "eadpr": 1.5, "dpr-mined": 0.5, "eadpr-mined": 0.25, "idle": None}
     write_logs(tmp_path, ranks, {"dpr-mined": "dpr", "eadpr-mined": "eadpr"})
     found = read_validation(tmp_path / "training", list(ranks))
@@ -30,6 +31,8 @@ def test_the_lowest_average_rank_among_the_same_passages_is_preferred(tmp_path):
     assert preferred_arm(tmp_path, list(ranks)) == "dpr"
     assert preferred_arm(tmp_path, ["eadpr", "dpr"]) == "eadpr"
     assert preferred_arm(tmp_path, ["dpr-mined", "eadpr"]) == "dpr-mined"
+    write_logs(tmp_path, {"dpr": 2.5}, {})
+    assert preferred_arm(tmp_path, ["dpr", "untrained"]) == "untrained"
 
 
 def test_without_validation_no_arm_is_preferred_and_a_missing_log_is_named(tmp_path):
@@ -49,7 +52,7 @@ def test_the_preferred_arm_is_named_with_what_was_compared(tmp_path):
     )
     write_logs(tmp_path, {"dpr": 3.5}, {})
     (note,) = note_validation(tmp_path / "training", ["untrained", "dpr"])
-    assert note.startswith("Validation prefers **untrained**")
+    assert note.startswith("Validation prefers **untrained**: the positives of 9")
     assert note.endswith("(dpr 3.50). No training made the encoder better.")
 
 

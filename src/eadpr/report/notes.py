@@ -31,8 +31,9 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         return []
     preferred = validation.preferred
     others = [f"{arm} {rank:.2f}" for arm, rank in validation.ranks.items() if arm != preferred]
+    taken = "" if preferred == UNTRAINED else ", which `eadpr publish --to FOLDER` takes"
     note = (
-        f"Validation prefers **{preferred}**, which `eadpr publish --to FOLDER` takes: the positives of"
+        f"Validation prefers **{preferred}**{taken}: the positives of"
         f" {validation.questions:,} held-out questions stand at rank {validation.ranks[preferred]:.2f} on average, from"
         f" 0, among {validation.passages:,} passages ({', '.join(others) or 'no other arm is compared'})."
     )

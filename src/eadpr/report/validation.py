@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from eadpr.report.config import UNTRAINED
 from eadpr.runtime import files
 
 
@@ -19,8 +20,9 @@ class ComparedValidations(NamedTuple):
 
     @property
     def preferred(self) -> str:
-        """The arm of the lowest rank, of equal ones the first."""
-        return min(self.ranks, key=self.ranks.__getitem__)
+        """The arm of the lowest rank, of equal ones the untrained encoder, else the first: where no step helps, every
+        arm keeps its first weights."""
+        return min(self.ranks, key=lambda arm: (self.ranks[arm], arm != UNTRAINED))
 
 
 def read_validation(training: Path, arms: Sequence[str]) -> ComparedValidations | None:
