@@ -186,7 +186,7 @@ def timed_shards(load: Callable, make: Callable, numbers: range, repeats: int) -
     sum(make(loaded)(numbers[0]))
 
     def once() -> None:
-        assert sum(jobs.make_shards(lambda: loaded, make, numbers, hardware, cards=1))
+        assert sum(jobs.make_shards(lambda: loaded, make, numbers, hardware))
 
     return [seconds(once) for _ in range(repeats)]
 

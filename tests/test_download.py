@@ -218,9 +218,6 @@ def test_a_pin_in_params_is_held_to_and_not_recorded(server, sources, tmp_path):
     with pytest.raises(ValueError, match="0" * 64):
         fetch(source(server, sha256="0" * 64), sources=sources, out=tmp_path / "raw2")
     assert not (tmp_path / "raw2").exists()
-    (sources / "pins.json").write_text('{"url": {"sha256": 3}}')
-    with pytest.raises(ValueError, match=r"pins\.json: expected an object of url -> .* \(url\.sha256: .*\); restore"):
-        fetch(source(server), sources=sources, out=tmp_path / "raw2")
 
 
 @pytest.mark.parametrize(("changes", "said"), [

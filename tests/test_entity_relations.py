@@ -244,5 +244,3 @@ def test_paq_is_parted_70_15_15_with_its_passages_as_positives(tmp_path):
 def test_these_kinds_name_their_sets_themselves(kind):
     with pytest.raises(ValidationError, match="names its sets itself"):
         File(kind=kind, path="P19.jsonl", set="mine", split="train")
-    with pytest.raises(ValidationError, match=f"answers of kind {kind} are strings"):
-        File(kind=kind, path="P19.jsonl", answer_kind="regex")

@@ -15,7 +15,6 @@ import pytest
 from eadpr.corpus.formats import hotpot
 from eadpr.corpus.formats.hotpot import Paragraph, mentions, order_hops, plain_title
 from eadpr.corpus.rows import Row
-from eadpr.corpus.sources import Source
 from eadpr.storage.records import Passage, Question, Span
 from tests.corpus_toy import SHARED, lines, real, rows, write
 from tests.corpus_toy import prepared as prepared_files
@@ -225,11 +224,6 @@ def test_a_bad_corpus_is_refused(tmp_path, name, packed, said):
     with pytest.raises(ValueError, match=said):
         prepared(tmp_path, BRIDGE, pages=packed, name=name)
     assert not (tmp_path / "records").exists()
-
-
-def test_kinds_of_answers_are_not_for_the_user_to_say():
-    with pytest.raises(ValueError, match="are read with the kind of answer they have"):
-        Source(format="hotpot", files=[HOTPOT | {"path": "q.json", "answer_kind": "regex"}])
 
 
 @pytest.fixture(scope="module")

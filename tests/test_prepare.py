@@ -149,7 +149,7 @@ def test_whole_titles_are_held_out_and_a_new_question_moves_no_other(tmp_path):
 
 
 def test_a_share_that_leaves_a_side_empty_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"a share of 0\.01 \(test_share\) left no question for test"):
+    with pytest.raises(ValueError, match=r"a share of 0\.01 \(test_share\) leaves no question for test"):
         held_out(tmp_path, [{"question": "what?", "positives": ["p1"]}], 0.01)
 
 
@@ -178,7 +178,6 @@ def test_generated_collections_use_the_same_files(tmp_path):
     ({"kind": "passages", "path": "/etc/x"}, "does not name a file below"),
     ({"kind": "passages", "url": "ftp://h/x"}, "must begin with http"),
     ({"kind": "passages", "url": "http://h/"}, "does not name a file below"),
-    ({"kind": "passages", "url": "http://h/files.json"}, r"a download cannot be called files\.json"),
     ({"kind": "passages", "path": "x", "set": "s", "split": "t"}, "belong to no question set"),
     ({"kind": "training", "path": "x", "set": "s"}, "both set and split"),
     ({"kind": "gold", "path": "x", "set": "s", "split": "t", "answer_kind": "regex"}, "answer_kind is for files"),

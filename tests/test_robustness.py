@@ -184,7 +184,6 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     question leave its ranking."""
     monkeypatch.setattr(robustness_dense, "BLOCK_QUESTIONS", 2)
     monkeypatch.setattr(robustness_dense, "BLOCK_ADDED", 3)
-    monkeypatch.setattr(robustness_dense, "KEPT", 0)
     run(arm, tmp_path / "out", SETTINGS, DENSE)
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]

@@ -261,10 +261,6 @@ def test_what_stands_in_columns_that_are_not_read_is_named(project, tmp_path):
         "question=ask",
     )
     refused(project, r"not read are truth, source; .*--question-columns answers=COLUMN", *files)
-    positives = *files, "--question-columns", "positives=source"
-    refused(
-        project, r"passage id 'a' is not in the corpus; .*p\.jsonl has no id column .*--columns id=COLUMN", *positives
-    )
 
 
 def test_a_dry_run_shows_records_and_writes_nothing(project, tmp_path):

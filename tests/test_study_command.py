@@ -1,4 +1,4 @@
-"""The command `eadpr study`: the experiment that it runs, what it writes, and which pages it finds up to date."""
+"""The command `eadpr study`: the experiment that it runs, and what it writes."""
 
 import json
 import shutil
@@ -45,8 +45,8 @@ def project(tmp_path, monkeypatch):
     return folder
 
 
-def study(name: str | None = "evidence", **options: object) -> str | None:
-    given = {"collection": None, "seeds": [], "set_": [], "show": False, "check": False, "strict": False}
+def study(name: str = "evidence", **options: object) -> str | None:
+    given = {"collection": None, "seeds": [], "set_": [], "show": False}
     return main(name, **given | {"out": Path("docs/studies")} | options)
 
 
@@ -83,29 +83,6 @@ def test_the_verdict_of_the_author_stays(project):
     assert ("**Verdict.** Yes." in text, page.UNDECIDED in text, "--seed 9" in text) == (True, False, True)
 
 
-def test_the_check_tells_what_is_not_as_today(project, capsys):
-    study()
-    path = project / "docs/studies/atlas/evidence.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-
-    def state(**changed: object) -> str:
-        path.write_text(json.dumps(record | changed), encoding="utf-8")
-        capsys.readouterr()
-        study(None, check=True)
-        return capsys.readouterr().out.removeprefix("docs/studies/atlas/evidence.md: ").strip()
-
-    assert state() == "up to date"
-    assert state(overrides=record["overrides"][1:]).startswith(f"other overrides since {record['commit']}: ")
-    assert "not recorded" in state(overrides=None)
-    assert "has no study 'nosuch'" in state(study="nosuch")
-    assert "git does not know its commit abcdef0" in state(commit="abcdef0")
-    (project / "src").mkdir()
-    (project / "src" / "new.py").write_text("", encoding="utf-8")
-    assert "code or settings changed" in state()
-    with pytest.raises(typer.Exit):
-        study(None, check=True, strict=True)
-
-
 def test_a_checkout_that_is_not_as_committed_is_named(project, monkeypatch):
     name = git("rev-parse", "--short=7", "HEAD")
     assert provenance.commit() == name
@@ -131,7 +108,7 @@ def test_the_command_of_dvc_is_shown_and_not_run(project, capsys):
 
 
 @pytest.mark.parametrize(("options", "key"), [
-    ({"name": "nosuch"}, "no study 'nosuch'"), ({"name": None}, "--check"), ({"check": True}, "--check"),
+    ({"name": "nosuch"}, "no study 'nosuch'"),
     ({"collection": "typo"}, "typo"), ({"set_": ["train.stepz=1"]}, "stepz"),
     ({"name": "001-figure7"}, r"grid\.metrics: 'top7'"),
 ])  # fmt: skip
@@ -140,8 +117,6 @@ def test_what_cannot_run_is_refused_before_it_is_trained(project, options, key):
     path.write_text(path.read_text(encoding="utf-8").replace("top20", "top7"), encoding="utf-8")
     with pytest.raises(ValueError, match=key):
         study(**options)
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        study(None, check=True, out=Path("nowhere"))
     assert not (project / "words").exists()
 
 

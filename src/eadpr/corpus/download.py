@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import requests
-from pydantic import TypeAdapter, ValidationError
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.util import Retry
 
 from eadpr.corpus.sources import LISTED, File, Source, without_password
 from eadpr.runtime import cache
-from eadpr.runtime.files import FULL, discard, new_folder, sha256, write_json
+from eadpr.runtime.files import FULL, discard, new_folder, read_json, sha256, write_json
 from eadpr.runtime.progress import progress
 
 PINS = "pins.json"
@@ -45,9 +44,6 @@ class Pin(NamedTuple):
     def __str__(self) -> str:
         size = "any size" if self.size is None else f"{self.size:,} bytes"
         return f"sha256 {self.sha256 or '(none)'} and {size}"
-
-
-PINNED = TypeAdapter(dict[str, Pin])
 
 
 def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
@@ -81,15 +77,8 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
 
 
 def read_pins(path: Path) -> dict[str, Pin]:
-    """Read pins by URL. Raises ValueError for a file that is not as `fetch` writes it."""
-    try:
-        return PINNED.validate_json(path.read_bytes(), strict=True) if path.exists() else {}
-    except ValidationError as error:
-        first = error.errors()[0]
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise ValueError(
-            f"{path}: expected an object of url -> {{sha256, size}} ({reason}); restore it from git"
-        ) from None
+    """Read pins by URL."""
+    return {url: Pin(**pin) for url, pin in read_json(path).items()} if path.exists() else {}
 
 
 def _check_local(file: File, path: Path) -> None:

@@ -166,7 +166,6 @@ class Gathered:
         if kind == "regex":
             self.patterns_that_never_match += sum(map(never_matches, answers))
         row = question._replace(
-            place=_encodable(question.place),
             answers=answers,
             answer_kind=kind,
             set=question.set or file.set or "own",
@@ -191,7 +190,7 @@ class Gathered:
     def add_annotations(self, rows: Iterable[GivenGold], file: File) -> None:
         """Add annotations of the questions of `file`."""
         for number, gold in enumerate(rows):
-            self.append_gold((self.annotated, number, file.name, *gold._replace(place=_encodable(gold.place))))
+            self.append_gold((self.annotated, number, file.name, *gold))
         self.annotated += 1
 
     def locate_pages(self, pages: GoldPages, questions: Collection[str], file: File) -> None:
@@ -203,26 +202,19 @@ class Gathered:
         self.add_annotations(pages.locate(questions, passages), file)
 
 
-def _encodable(place: str) -> str:
-    """Return the place as text that UTF-8 can write, which the name of a folder need not be."""
-    return place.encode(errors="backslashreplace").decode()
-
-
 def write_records(
     connection: engine.Connection,
     folder: Path,
     settings: Prepare,
     files: Sequence[tuple[File, Path]],
-    *,
-    numbered: Sequence[Path] = (),
 ) -> dict[str, int]:
     """Write the gathered records into `folder`, where passages.parquet gains the passages that only contexts have.
 
-    `numbered` are files of passages that have no ids. Returns counts for the report. Raises RowError for passages that
+    Returns counts for the report. Raises RowError for passages that
     are not known, ids that stand twice and annotations that do not fit.
     """
     connection.execute(_POINTED_AT)
-    left_out = find_missing(connection, settings, numbered)
+    left_out = find_missing(connection, settings)
     hold_out(connection, files)
     connection.execute(_NUMBERED)
     if twice := engine.find_duplicate(connection, "ids", "n"):

@@ -29,16 +29,12 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
     connection.create_function(
         "held_out", lambda title, file: digest(title) < shares[file][1] * 2**64, ["VARCHAR", "VARCHAR"], "BOOLEAN"
     )
-    splits_open = engine.first(connection, "SELECT 1 FROM asked WHERE split IS NULL LIMIT 1")
     connection.execute(_HELD_OUT)
     for name, (path, share) in shares.items():
         for split in ("train", "test"):
             if engine.first(connection, _OF_SPLIT, {"split": split, "file": name}):
                 continue
-            reason = f"every question says its split, and none says {split}; name one so, or remove the column split"
-            if splits_open:
-                reason = (
-                    f"a share of {share} (test_share) left no question for {split}, because whole titles are held out;"
-                    " give more questions, a file with test questions (--test-questions), or another share"
-                )
-            raise ValueError(f"{path}: {reason}")
+            raise ValueError(
+                f"{path}: a share of {share} (test_share) leaves no question for {split}, as whole titles are held out,"
+                " and a column split is taken as it is; give more questions, --test-questions, or another share"
+            )

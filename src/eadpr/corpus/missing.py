@@ -1,6 +1,5 @@
 """Passages that contexts have and the corpus lacks: they join it, are left out and counted, or are an error."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +31,18 @@ DELETE FROM missing WHERE passage_id IN (SELECT passage_id FROM lacked)
 """
 
 
-def find_missing(connection: engine.Connection, settings: Prepare, numbered: Sequence[Path]) -> dict[str, Any]:
+def find_missing(connection: engine.Connection, settings: Prepare) -> dict[str, Any]:
     """Make the table `missing` of the passages that are to join the corpus, and the view `passages` with them.
 
     Contexts with a passage that cannot join are left out if the settings allow as many. Returns how many these are, and
-    where each such passage is first named. `numbered` are files of passages without ids. Raises RowError for an unknown
-    passage.
+    where each such passage is first named. Raises RowError for an unknown passage.
     """
     connection.execute(_MISSING)
     left_out = _leave_out(connection, settings) if settings.missing_contexts else {}
     for batch in engine.batches(connection, "SELECT place, passage_id, unnamed, text FROM missing ORDER BY c"):
         for row in batch.to_pylist():
             if not settings.add_context_passages or row["text"] is None:
-                raise _unknown_passage(connection, numbered, **row)
+                raise _unknown_passage(connection, **row)
             check_text(row["text"], row["place"], "text")
     return left_out
 
@@ -78,7 +76,6 @@ def _leave_out(connection: engine.Connection, settings: Prepare) -> dict[str, An
 
 def _unknown_passage(
     connection: engine.Connection,
-    numbered: Sequence[Path],
     *,
     place: str,
     passage_id: str,
@@ -92,6 +89,4 @@ def _unknown_passage(
     reason = "is not in the corpus; add it to the passages"
     if text is not None:
         reason += ", or set prepare.add_context_passages in params.yaml"
-    if numbered:
-        reason += f"; {numbered[0]} has no id column and its passages were numbered: say which, --columns id=COLUMN"
     return RowError(place, field, reason)

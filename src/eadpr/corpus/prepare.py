@@ -79,8 +79,7 @@ def prepare(
         _write_passages(lambda: _read_passages(source.format, settings, files, by_path), files, folder, connection)
         with gathering(connection, settings, own=source.format == "own") as gathered:
             _gather(files, gathered, _readers(source.format, files, by_path, facts, paq), by_path)
-        numbered = [path for file, path in own_files if file.kind == "passages" and "id" not in by_path[path].read]
-        report = write_records(connection, folder, settings, files, numbered=numbered)
+        report = write_records(connection, folder, settings, files)
         report["answers_dropped"] = gathered.answers_dropped
         report["patterns_that_never_match"] = gathered.patterns_that_never_match
         if by_path:

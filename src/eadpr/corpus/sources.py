@@ -75,8 +75,6 @@ class File(Section):
         if not parts or self.name.startswith("/") or any(part in ("..", ".") for part in parts):
             place = without_password(self.url) if self.path is None else self.path
             raise ValueError(f"{place!r} does not name a file below the collection's folder")
-        if self.url is not None and self.name == LISTED:
-            raise ValueError(f"a download cannot be called {LISTED}, as the list of them is; bring it in by path")
         return self
 
     @model_validator(mode="after")
@@ -88,8 +86,6 @@ class File(Section):
             f"a file of kind {self.kind} names its sets itself; remove set and split": in_set and names_sets,
             "give both set and split, or neither": (self.set is None) != (self.split is None),
             f"answer_kind is for files with questions, not for {self.kind}": self.answer_kind and self.kind not in ASKS,
-            f"answers of kind {self.kind} are strings": self.answer_kind == "regex" and names_sets,
-            "answers of kind trec are regular expressions": self.answer_kind == "string" and self.kind == "trec",
             "test_share is for a file of kind questions and split train": self.test_share is not None and no_share,
         }
         for reason, applies in wrong.items():
@@ -135,17 +131,11 @@ class Source(Section):
         needs_set = file.kind in IN_A_SET and not (self.format == "own" and file.kind == "questions")
         if needs_set and file.set is None:
             raise ValueError(f"files: {file.name}: kind {file.kind} needs set and split")
-        if file.answer_kind and self.format == "hotpot" and file.kind == "questions":
-            raise ValueError(f"files: {file.name}: HotpotQA's questions are read with the kind of answer they have")
         if file.columns and (self.format != "own" or file.kind not in ("passages", "questions")):
             raise ValueError(f"files: {file.name}: columns are for passages and questions of format own")
-        if file.test_share is not None and self.format != "own":
-            raise ValueError(f"files: {file.name}: test_share is for sources of format own")
         if file.kind in ("gold", "gold_info") and not any(map(file.annotates, self.files)):
             names = f"set {file.set} and split {file.split}"
             raise ValueError(f"files: {file.name}: no file of kind training or questions has {names}")
-        if file.kind == "gold_info" and self.format != "dpr":
-            raise ValueError(f"files: {file.name}: gold_info is for sources of format dpr")
 
 
 class Prepare(Section):

@@ -5,7 +5,6 @@ Scores are computed as `exact.rescore` does: float32 of the inner product, in fl
 a float32 question vector. Shapes: Q questions, A added passages, C candidates among look-alikes, K ranks.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -30,7 +29,6 @@ from eadpr.storage.records import Passage, Ranked
 from eadpr.training.encoder import load
 
 BLOCK_QUESTIONS, BLOCK_ADDED = 1_024, 4_096  # scored at a time
-KEPT = 4_096  # near-duplicates above a question's last rank, before those that no ranking has room for go
 POSITIVE = -1  # in place of the number of a near-duplicate
 
 
@@ -65,8 +63,6 @@ def rankings(joined: Joined, inputs: RobustnessInputs, settings: RobustnessSetti
                 for row, score in zip(rows.tolist(), scores.tolist(), strict=True):
                     origin = added.question_ids[row], int(added.numbers[row])
                     rows_of_question.append(RankedAmong(question_id, None, *origin, 0, score))
-                if len(rows_of_question) > KEPT:
-                    rows_of_question[:] = _best(rows_of_question, depth)
             files.discard(folder)
 
     def rank(count: int, out: Path) -> Values:
@@ -101,17 +97,6 @@ def _scored(
                     columns = columns[joined.joins(start + row, columns + first)]
                     yield start + row, columns + first, scores_QA[row, columns]
             advance(end - start)
-
-
-def _best(standing: Sequence[RankedAmong], depth: int) -> list[RankedAmong]:
-    """Return the `depth` best of each number: no count shows more. Equals keep their order."""
-    best: list[RankedAmong] = []
-    numbers: Counter[int | None] = Counter()
-    for row in sorted(standing, key=attrgetter("score"), reverse=True):
-        numbers[row.number] += 1
-        if numbers[row.number] <= depth:
-            best.append(row)
-    return best
 
 
 def _merged(

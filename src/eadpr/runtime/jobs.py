@@ -28,7 +28,6 @@ def make_shards(
     make: Callable[[Loaded], Work],
     numbers: Sequence[int],
     hardware: Machine,
-    cards: int | None = None,
 ) -> Iterator[int]:
     """Make the shards with these numbers and yield counts of finished units (passages, pairs).
 
@@ -37,7 +36,7 @@ def make_shards(
     workers = WORKERS[machine.device()]
     if os.environ.get(cluster.ADDRESS):
         yield from cluster.make_shards(lambda: make(load()), numbers, hardware, workers)
-    elif workers * len(machine.devices()[:cards]) == 1:
+    elif workers * len(machine.devices()) == 1:
         work = make(load())
         for number in numbers:
             yield from work(number)
@@ -47,22 +46,20 @@ def make_shards(
             work = make(loaded)
             return lambda number: sum(work(number))
 
-        yield from map_pieces(load, make_counting, numbers, cards)
+        yield from map_pieces(load, make_counting, numbers)
 
 
 def map_pieces(
     load: Callable[[], Loaded],
     make: Callable[[Loaded], Callable[[Piece], Result]],
     pieces: Iterable[Piece],
-    cards: int | None = None,
 ) -> Iterator[Result]:
-    """Yield the results of the pieces in order, by WORKERS on each of the first `cards` GPUs (None for all) or on the
-    CPU.
+    """Yield the results of the pieces in order, by WORKERS on each GPU or on the CPU.
 
     `load` is called once for each GPU, by one thread at a time, and `make` by each worker. torch remembers the GPU of
     each thread.
     """
-    devices = machine.devices()[:cards]
+    devices = machine.devices()
     threads = WORKERS[machine.device()] * len(devices)
     if threads == 1:
         yield from map(make(load()), pieces)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import typer
 
@@ -97,32 +96,3 @@ def read_report(experiment: str, collection: str) -> tuple[str, str]:
 
     tree, path = DVCFileSystem(rev=experiment), f"reports/{collection}/table.md"
     return tree.read_text(path, encoding="utf-8"), tree.info(path)["md5"]
-
-
-def check_pages(out: Path) -> bool:
-    """Print a line for every page; returns whether all are up to date."""
-    paths = sorted(out.glob("*/*.json"))
-    if not paths:
-        raise FileNotFoundError(f"{out} holds no pages of studies; give their folder (--out)")
-    states = {path: _state(json.loads(path.read_text(encoding="utf-8"))) for path in paths}
-    for path, state in states.items():
-        typer.echo(f"{path.with_suffix('.md')}: {state}")
-    return all(state == "up to date" for state in states.values())
-
-
-def _state(record: dict[str, Any]) -> str:
-    """Return how a page's overrides, and the code and settings that made it, differ from today's."""
-    commit, report = record["commit"], f"its report has md5 {record['report']}"
-    if record["overrides"] is None:
-        return f"its overrides are not recorded; measured at {commit}, {report}"
-    request = Request(record["study"], record["collection"], record["seeds"], record["set"])
-    try:
-        overrides = provenance.hide_paths(resolve(request)[1])
-    except ValueError as error:
-        return f"its command cannot be repeated ({error}); {report}"
-    if different := sorted({*overrides} ^ {*record["overrides"]}):
-        return f"other overrides since {commit}: {', '.join(different)}; {report}"
-    changes = provenance.changes_since(commit.partition(" ")[0])
-    if changes is None:
-        return f"git does not know its commit {commit}; {report}"
-    return f"code or settings changed since {commit}: {changes}; {report}" if changes else "up to date"

@@ -1,4 +1,4 @@
-"""The commit that a table was measured at, and what has changed since."""
+"""The commit that a table was measured at."""
 
 import re
 import subprocess
@@ -14,17 +14,6 @@ def commit() -> str:
     """Return the commit of this checkout, with a word where code or settings differ from it."""
     name = git("rev-parse", "--short=7", "HEAD")
     return f"{name} with uncommitted changes" if git("status", "--porcelain", "--", *SOURCES) else name
-
-
-def changes_since(name: str) -> str | None:
-    """Return a summary of how code and settings differ from a commit, empty where they do not; None where git does not
-    know the commit, as in a shallow clone."""
-    try:
-        git("cat-file", "-e", f"{name}^{{commit}}")
-    except ValueError:
-        return None
-    new = git("ls-files", "--others", "--exclude-standard", "--", *SOURCES)
-    return git("diff", "--shortstat", name, "--", *SOURCES) or ("new files" if new else "")
 
 
 def git(*arguments: str) -> str:

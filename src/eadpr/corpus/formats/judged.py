@@ -65,7 +65,8 @@ def _split_of(path: Path) -> str:
 
 
 def _read_judgements(path: Path) -> Judgements:
-    """Read three columns with a header (BEIR), or TREC's four without: question, 0, passage, grade."""
+    """Read three columns with a header (BEIR), or TREC's four without: question, 0, passage, grade. Of two grades the
+    first counts."""
     questions: dict[str, dict[str, Judgement]] = {}
     for number, (where, cells) in enumerate(read_cells(path), start=1):
         if len(cells) not in (3, 4):
@@ -75,10 +76,7 @@ def _read_judgements(path: Path) -> Judgements:
         if number == 1 and len(cells) == 3 and cell[:1].isalpha() and not re.fullmatch("nan|inf(inity)?", cell, re.I):
             continue  # BEIR's header
         judgement = Judgement(where, check_id(passage, where), _read_grade(cell, where))
-        first = questions.setdefault(check_id(question, where), {}).setdefault(judgement.passage_id, judgement)
-        if first.grade != judgement.grade:
-            subject = f"passage {excerpt(passage)} of question {excerpt(question)}"
-            raise RowError(where, subject, f"has the grade {cell}, and {first.grade:g} in {first.where}; keep one")
+        questions.setdefault(check_id(question, where), {}).setdefault(judgement.passage_id, judgement)
     if not any(judgement.grade > 0 for judged in questions.values() for judgement in judged.values()):
         raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")
     return {question: list(judged.values()) for question, judged in questions.items()}

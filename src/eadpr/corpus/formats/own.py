@@ -17,9 +17,7 @@ from eadpr.corpus.rows import (
     GivenPassage,
     GivenQuestion,
     Row,
-    RowError,
     check_id,
-    excerpt,
     unexpected,
 )
 from eadpr.corpus.sources import NAME
@@ -98,14 +96,8 @@ def read_probed(path: Path, columns: Mapping[str, str]) -> Iterator[Row]:
 
 def read_passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator[GivenPassage]:
     """Read `text`, and perhaps `id` and `title`. Without an id it is `prefix` and the passage's number, from 1."""
-    first: tuple[str, bool] | None = None
     for row in columns.rename(read_rows(path)):
         where, number, fields = row
-        has_id = "id" in fields
-        first = first or (where, has_id)
-        if has_id != first[1]:
-            difference = "an id, but none in" if has_id else "no id, but one in"
-            raise RowError(where, "", f"the passage has {difference} {first[0]}; give every passage an id, or none")
         title = fields.get("title")
         yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, row.value("text"), None
 
@@ -125,11 +117,9 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
             if optional[name] is not None and not re.fullmatch(pattern, optional[name]):
                 raise unexpected(where, name, optional[name], expected)
         positives = [check_id(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
-        grades: dict[str, float | None] = {}
+        grades: dict[str, float | None] = {}  # the first of each passage
         for key, grade in zip(positives, _read_grades(row, len(positives)), strict=True):
-            if (first := grades.setdefault(key, grade)) != grade:
-                reason = f"has {excerpt(key)} with the grades {first:g} and {grade:g}; keep one"
-                raise RowError(where, "positives", reason)
+            grades.setdefault(key, grade)
         contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(grades.items())]
         optional["id"] = row.id("id") if "id" in fields else None
         yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts=contexts, **optional)
