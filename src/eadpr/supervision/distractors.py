@@ -4,15 +4,14 @@ some were dropped.
 Placebos are among them: positives changed as a distractor is, with their evidence.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eadpr.runtime import files
-from eadpr.storage import engine, tables
+from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, SetMember
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import fillers
@@ -21,18 +20,10 @@ from eadpr.supervision.pairs import Pair, read_annotated_pairs
 from eadpr.supervision.swaps import Swaps
 
 Rows = tuple[Pair, list[Evidence]]
+# Question set -> strategy -> form -> the numbers of pairs, kept, and dropped by reason.
+Report = dict[str, dict[str, dict[str, dict[str, Any]]]]
 # Takes pairs with their rows; yields them in order with the attempts of the form `written` by strategy.
 Write = Callable[[Iterator[Rows]], Iterator[tuple[Rows, Mapping[str, Attempt]]]]
-
-
-class FormOutcome(NamedTuple):
-    """The outcome of a row of evidence in one form, for the counts of the report."""
-
-    made_by = "distractors"
-    question_id: str
-    strategy: str
-    form: str
-    reason: str
 
 
 def write_distractors(
@@ -47,22 +38,25 @@ def write_distractors(
 ) -> int:
     """Write distractors.parquet and report.json to the folder `out`; return the number of distractors. `ranking` is
     BM25's folder, read for fillers of kind `ranked`; `write` makes the distractors of form `written`."""
-    with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
-        distractors, outcomes = folder / "distractors.parquet", Path(temporary) / "outcomes.parquet"
+    sets: dict[str, list[str]] = {}  # by question
+    for member in tables.rows(records / "question_sets.parquet", SetMember):
+        sets.setdefault(member.question_id, []).append(f"{member.question_set}/{member.split}")
+    report: Report = {}
+    with files.new_folder(out) as folder:
+        distractors = folder / "distractors.parquet"
         with (
             _forms(settings, records, positives, ranking) as forms,
             tables.writing(distractors, Distractor) as append,
             tables.in_chunks(Distractor, append) as add_distractor,
-            tables.writing(outcomes, FormOutcome) as append_outcomes,
-            tables.in_chunks(FormOutcome, append_outcomes) as add_outcome,
         ):
             joined = _join_evidence(records, positives / "positives.parquet", evidence)
             for (pair, rows), written in write(joined) if write else ((rows, {}) for rows in joined):
                 for row, form, attempt in forms.attempts(pair, rows, written):
-                    add_outcome(FormOutcome(row.question_id, row.strategy, form, attempt.reason))
+                    for name in sets.get(row.question_id, ()):
+                        _count(report, name, row.strategy, form, attempt.reason)
                     if attempt.distractor:
                         add_distractor(attempt.distractor)
-        files.write_json(folder / "report.json", count_outcomes(outcomes, records / "question_sets.parquet"))
+        files.write_json(folder / "report.json", report)
         return tables.count(distractors, Distractor)
 
 
@@ -79,24 +73,12 @@ def _forms(settings: Distractors, records: Path, positives: Path, ranking: Path)
         yield Forms(settings, sentences, swaps)
 
 
-def count_outcomes(outcomes: Path, question_sets: Path) -> dict[str, dict[str, dict[str, dict[str, Any]]]]:
-    """Return question set -> strategy -> form -> the numbers of pairs, kept, and dropped by reason."""
-    counts: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
-    with engine.connect() as connection:
-        engine.view(connection, "outcomes", outcomes, FormOutcome)
-        engine.view(connection, "question_sets", question_sets, SetMember)
-        for name, strategy, form, reason, count in connection.execute(_COUNTS).fetchall():
-            by_form = counts.setdefault(name, {}).setdefault(strategy, {})
-            cell = by_form.setdefault(form, {"pairs": 0, KEPT: 0, "dropped": {}})
-            cell["pairs"] += count
-            (cell if reason == KEPT else cell["dropped"])[reason] = count
-    return counts
-
-
-_COUNTS = """
-SELECT question_set || '/' || split AS name, strategy, form, reason, count(*)
-FROM outcomes JOIN question_sets USING (question_id) GROUP BY ALL ORDER BY ALL
-"""
+def _count(report: Report, question_set: str, strategy: str, form: str, reason: str) -> None:
+    by_form = report.setdefault(question_set, {}).setdefault(strategy, {})
+    cell = by_form.setdefault(form, {"pairs": 0, KEPT: 0, "dropped": {}})
+    cell["pairs"] += 1
+    counts = cell if reason == KEPT else cell["dropped"]
+    counts[reason] = counts.get(reason, 0) + 1
 
 
 def _join_evidence(records: Path, positives: Path, evidence: Path) -> Iterator[Rows]:

@@ -10,11 +10,9 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
-from eadpr.storage import engine
-from eadpr.storage.passages import hash_ids
+from eadpr.storage import engine, tables
 from eadpr.storage.records import Fold, Question, Span
 from eadpr.supervision.draws import ByLength, draw, similar
 from eadpr.supervision.pairs import Pair
@@ -42,9 +40,7 @@ class Swaps:
             for batch in engine.batches(connection, _ANSWERS, {"seed": seed, "most": DRAWN}):
                 for learnt, kind, answer in zip(*batch.to_pydict().values(), strict=True):
                     answers[learnt, kind].append(answer)
-            learnt = engine.batches(connection, "SELECT question_id FROM folds")
-            hashes = [hash_ids(batch[0].to_pylist()) for batch in learnt]
-            self._learnt = np.sort(np.concatenate([np.zeros(0, np.uint64), *hashes]))
+        self._learnt = frozenset(tables.read(folds, Fold, ["question_id"])["question_id"].to_pylist())
         self._answers = {key: ByLength(texts, count_words) for key, texts in answers.items()}
 
     def draw_answer(self, pair: Pair, number: int) -> str | None:
@@ -54,7 +50,7 @@ class Swaps:
         if not question.answers or question.answer_kind != "string":
             return None
         answer = question.answers[0]
-        key = (self._is_learnt(question.id), kind(question.question, question.relation, answer))
+        key = (question.id in self._learnt, kind(question.question, question.relation, answer))
         if key not in self._answers:
             return None
         length = count_words(answer)
@@ -63,11 +59,6 @@ class Swaps:
             if not right and similar(count_words(candidate), length):
                 return candidate
         return None
-
-    def _is_learnt(self, question_id: str) -> bool:
-        (key,) = hash_ids([question_id])
-        place = np.searchsorted(self._learnt, key)
-        return bool(place < len(self._learnt) and self._learnt[place] == key)
 
 
 def kind(question: str, relation: str | None, answer: str) -> str:

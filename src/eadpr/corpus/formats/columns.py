@@ -71,8 +71,8 @@ class Columns:
                 self._by_header[header] = self._match(where, header)
             yield Row(where, number, {field: fields[column] for field, column in self._by_header[header].items()})
 
-    def describe_missing(self, where: str, header: Collection[str]) -> str:
-        """Return which columns are not there and what to do, or an empty text if there are all."""
+    def _check_missing(self, where: str, header: Collection[str]) -> None:
+        """Raise ValueError for columns that are not there, with what to do."""
 
         def has(field: str) -> bool:
             return field in self._chosen or bool(self._usual(field, header, set(self._chosen.values())))
@@ -86,17 +86,16 @@ class Columns:
             advice = f"; add or rename it, or say which one it is, {self._option} {first}=COLUMN"
         if missing and self._kind == "questions" and not (has("answers") or has("positives")):
             missing.append("for answers or positives")
-        if not missing:
-            return ""
-        return f"{where}: there is no column {', none '.join(missing)} (there are {join_names(header)}){advice}"
+        if missing:
+            there = f"(there are {join_names(header)}){advice}"
+            raise ValueError(f"{where}: there is no column {', none '.join(missing)} {there}")
 
     def _usual(self, field: str, header: Collection[str], taken: Collection[str]) -> list[str]:
         return [name for name in self._names[field] if name in header and name not in taken]
 
     def _match(self, where: str, header: tuple[str, ...]) -> dict[str, str]:
         """Return the column of each field that a row with these columns has."""
-        if missing := self.describe_missing(where, header):
-            raise ValueError(missing)
+        self._check_missing(where, header)
         columns: dict[str, str] = {}
         for field in self._names:
             usual = self._usual(field, header, {*columns.values(), *self._chosen.values()})
