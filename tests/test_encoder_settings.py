@@ -253,6 +253,19 @@ def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path):
         configs(values)
 
 
+def test_a_cross_encoder_is_no_base(tmp_path):
+    model = write_plain(tmp_path / "model", "bert")
+    change(model, "config.json", architectures=["BertForSequenceClassification"])
+    with pytest.raises(ValueError, match=r"base\.model: .*/model is a CrossEncoder, which makes no one vector"):
+        make(tmp_path, model)
+
+
+def test_a_default_prompt_that_is_of_questions_stands_before_no_passage(tmp_path):
+    model = write_model(tmp_path / "model", "bert")
+    change(model, "config_sentence_transformers.json", prompts={"query": "Q: "}, default_prompt_name="query")
+    assert read_description(str(model)).settings.prompts == Prompts(question="Q: ", passage="")
+
+
 def test_last_needs_a_token_that_ends_a_text(tmp_path):
     model = write_plain(tmp_path / "model", "qwen3")
     change(model, "tokenizer_config.json", eos_token=None)

@@ -128,7 +128,9 @@ class EvidenceLoss(nn.Module):
         # Read now, since on several devices a trainer replaces the model by a wrapper without tokenizer.
         self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id, tokenizer.mask_token_id}
         self.roles = _checked(roles)
-        self.similarity = similarity or getattr(model, "similarity_fn_name", None) or "cosine"
+        normalises = isinstance(model, nn.Sequential) and type(model[-1]).__name__ == "Normalize"
+        stated = "cosine" if normalises else getattr(model, "similarity_fn_name", None)
+        self.similarity = similarity or stated or "cosine"
         if self.similarity not in ("cosine", "dot"):
             raise ValueError(f"similarity {self.similarity!r}: expected cosine or dot")
         self.scale = scale if scale is not None else 20.0 if self.similarity == "cosine" else 1.0

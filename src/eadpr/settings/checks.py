@@ -123,7 +123,7 @@ def _check_validation(layout: Layout, settings: Settings, models: Models, traine
     users += [f"fused.{name}, by: weighted," for name in weighted]
     for who, config in trained:
         if config.train.keep == "best":
-            users.append(f"train.keep: best of {who}")
+            users.append(f"train.keep: best of {who} (last needs none)")
             if not config.train.validation_questions:
                 raise SettingError("train.validation_questions", f"is 0, but {users[-1]} needs some; raise it")
     if users and not settings.positives.validation and not layout.collections[layout.collection].sets.validation:

@@ -183,5 +183,6 @@ def _check(training: ExampleSet, validation: ExampleSet, folder: Path, settings:
         raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
     if train.keep == "best" and not (validation.questions and train.validation_questions):
         raise ValueError(
-            "train.keep: best needs train.validation_questions, and positives.validation above 0 or sets.validation"
+            "train.keep: best needs validation questions, and there are none; raise train.validation_questions and"
+            " positives.validation, name sets.validation, or set train.keep: last"
         )

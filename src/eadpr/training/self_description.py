@@ -25,6 +25,7 @@ SILENT = ResolvedSettings(pooling="mean", shared=True, question_tokens=256, pass
 CLASSES = {name: name for name in ("SentenceTransformer", "CrossEncoder", "SparseEncoder", "MultiVectorEncoder")}
 CLASSES["ColBERT"] = "MultiVectorEncoder"
 ENCODERS = ("Model", "ForMaskedLM", "ForPreTraining", "ForCausalLM")  # ends of architectures' names
+QUESTIONS, PASSAGES = ("query", "question"), ("document", "passage", "corpus")  # names of prompts
 KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
 POOLINGS = {"cls": "cls", "mean": "mean", "lasttoken": "last"}  # sentence-transformers' names and ours
 LENGTHS = [f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "albert", "xlm-roberta")]
@@ -95,6 +96,10 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
     path = Path(name).parent / SETTINGS if Path(name).name in SIDES else files.find(SETTINGS)
     own = checked(ResolvedSettings, read_json(path), path) if path and path.is_file() else None
     modules = files.read("modules.json", list[_Module])
+    if modules is None and own is None:
+        kind = read_class(name, revision, setting=setting)
+        if kind != "SentenceTransformer":
+            raise ValueError(f"{files.label} is a {kind}, which makes no one vector of a text; choose an encoder")
     if modules is None or (own and modules[0].type.endswith(".Router")):
         return Description(files.label, own or SILENT)
     description = _follow(files, modules)
@@ -237,10 +242,13 @@ def _choose_pooling(files: _Files, file: str, pooling: dict[str, Any]) -> str:
 def _read_model(files: _Files, *, normalises: bool) -> dict[str, Any]:
     """Return similarity, prompts and form of titles, of which these files say nothing."""
     model = files.read(MODEL, _Model) or _Model()
-    default = model.prompts.get(model.default_prompt_name) or ""
+    name = model.default_prompt_name
+    default = (
+        "" if name in (*QUESTIONS, *PASSAGES) else model.prompts.get(name) or ""
+    )  # such a one is of its side alone
     prompts = Prompts(
-        question=_choose_prompt(model.prompts, ("query", "question"), default),
-        passage=_choose_prompt(model.prompts, ("document", "passage", "corpus"), default),
+        question=_choose_prompt(model.prompts, QUESTIONS, default),
+        passage=_choose_prompt(model.prompts, PASSAGES, default),
     )
     return {
         "similarity": "cosine" if normalises else model.similarity_fn_name or "cosine",
