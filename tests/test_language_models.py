@@ -84,14 +84,33 @@ def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatc
     assert len(server.requests) == AT_ONCE + 2 + 4
 
 
-def test_the_key_is_written_nowhere(server):
+KEY = 'sk/0123456"89abc+'
+ESCAPED = r"sk\/0123456\"89\u0061bc\u002B"  # as JSON may write it
+
+
+@pytest.mark.parametrize("shown", [KEY, ESCAPED, ESCAPED.replace("\\", "\\\\")])
+def test_no_message_shows_the_key(server, monkeypatch, shown):
+    monkeypatch.setenv("MY_KEY", KEY)
+    server.states = [(401, {}, f"Incorrect key: {shown}.")]
+    with pytest.raises(OSError, match=r"HTTP 401 .*: 'Incorrect key: <key>\.'"):
+        first_answer(server)
+
+
+def test_the_key_is_written_nowhere(server, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
     generate_by_endpoint(task(server), 0)(ADA, range(2))
-    server.states = [(401, {}, "Incorrect key: sk-secret.")]
-    with pytest.raises(OSError, match=r"HTTP 401: 'Incorrect key: <key>\.'"):
+    server.answer = f'{{"choices": [{{"message": {{"content": "Your key is {ESCAPED}."}}}}]}}'
+    with pytest.raises(OSError, match="MY_KEY") as error:
         first_answer(server, 2)
     replies = [path.read_text() for path in (cache.root() / "endpoint").rglob("*.json")]
     assert len(replies) == 2
-    assert not any("sk-secret" in text for text in replies)
+    assert not any("0123456" in text for text in [str(error.value), *replies])
+
+
+def test_a_short_key_is_no_secret_and_a_reply_may_hold_it(server, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "EMPTY")
+    server.says = lambda body: "EMPTY jars."
+    assert first_answer(server) == "EMPTY jars."
 
 
 def test_a_reply_that_was_cut_off_is_no_text_and_stays_none(server):
@@ -181,7 +200,7 @@ def test_text_stopped_by_a_filter_or_a_limit_is_none_and_others_are_written(serv
 @pytest.mark.parametrize("text", ["model_not_found", "max_tokens is too large: 9. This model's maximum context length"])
 def test_a_setting_that_all_requests_share_stops_the_run(server, text):
     server.states = [(400, {}, text)]
-    with pytest.raises(OSError, match=rf"HTTP 400: .*{text}"):
+    with pytest.raises(OSError, match=rf"HTTP 400 .*{text}"):
         first_answer(server)
 
 

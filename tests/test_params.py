@@ -197,7 +197,7 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
     monkeypatch.chdir(tmp_path)
     Path("models/own/1_Pooling").mkdir(parents=True)
     for name in ("config.json", "model.safetensors", "vocab.txt", "README.md", "pytorch_model.bin"):
-        Path("models/own", name).write_text(name)
+        Path("models/own", name).write_text("{}" if name == "config.json" else name)
     values = changed(f"{section}.model", "models/own")
     before = params.configs(values)
     names = set(before[CONFIG_OF[section]][f"{section}_files"]["sha256"])

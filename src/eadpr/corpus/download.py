@@ -18,6 +18,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.util import Retry
 
+from eadpr.corpus.redirects import check_redirect
 from eadpr.corpus.sources import LISTED, File, Source, without_password
 from eadpr.runtime import cache
 from eadpr.runtime.files import FULL, discard, new_folder, read_json, sha256, write_json
@@ -154,7 +155,8 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
         headers["Range"] = f"bytes={start}-"
         if validator:
             headers["If-Range"] = validator
-    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+    hooks = {"response": check_redirect}
+    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT, hooks=hooks) as response:
         status = response.status_code
         if status == 416 or (status == 206 and f"bytes {start}-" not in response.headers.get("Content-Range", "")):
             discard(partial)

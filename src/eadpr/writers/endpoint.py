@@ -27,6 +27,7 @@ TEMPORARY = (408, 409, 425, 429)  # HTTP states, and all from 500 on
 AT_ONCE = 8  # requests
 UNDER_WAY = BoundedSemaphore(AT_ONCE)  # shared by all threads: evidence has several workers for a GPU
 COMPLAINT = 300  # characters of a reply that an error shows
+SECRET = 16  # characters of a key; a shorter one is no secret, since local servers take mere words such as EMPTY
 # With HTTP 400 and these words a server refuses these messages, by a filter or as too long; other messages may pass.
 REFUSED = re.compile(r"content_filter|context_length_exceeded|exceed_context_size|maximum context length")
 FOR_ALL = "is too large"  # with this word max_tokens is refused, for all messages
@@ -50,7 +51,8 @@ def complete(settings: EndpointTask, messages: list[dict[str, str]], *, seed: in
     """Return the model's answer without outer white space, from the cache if these messages were sent before.
 
     The text is empty if the model refuses; if the server does, it is unfinished too. `seed` is sent, so that each seed
-    has its own answer. Raises ValueError if the key is missing, OSError if there is no usable answer.
+    has its own answer. Raises ValueError if the key is missing, OSError if there is no usable answer or if it holds the
+    key.
     """
     address = f"{settings.url.rstrip('/')}/chat/completions"
     body = {"messages": messages, **settings.model_dump(include=PARAMETERS)}
@@ -60,6 +62,11 @@ def complete(settings: EndpointTask, messages: list[dict[str, str]], *, seed: in
     def request() -> dict[str, Any]:
         key = read_key(settings.key_variable)
         answer = post(address, body, key, _parse_completion, "choices[0].message")
+        if key is not None and len(key) >= SECRET and key in answer.text:
+            raise OSError(
+                f"a reply of {address} holds the key of endpoint.key_variable ({settings.key_variable}), so it is not"
+                " kept; find out why the server repeats it, or set key_variable to null for a server that wants none"
+            )
         return {"asked": body, "text": answer.text, "whole": answer.finished}
 
     try:
@@ -82,7 +89,8 @@ def read_key(variable: str | None) -> str | None:
         )
     if not (key.isascii() and key.isprintable()):  # http.client would refuse it with a message that shows it
         raise ValueError(
-            f"key_variable: {variable} holds a character that no header of HTTP can; set it to the key alone"
+            f"key_variable: the environment variable {variable} holds a line break or another"
+            " character that no header of HTTP can; set it to the key alone"
         )
     return key
 
@@ -115,7 +123,7 @@ def post(
         except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
             failure = str(error)
             continue
-        complaint = repr((text.replace(key, "<key>") if key else text)[:COMPLAINT])
+        complaint = repr(_mask_key(text, key)[:COMPLAINT])
         if status == 200:
             if (parsed := parse(text)) is not None:
                 return parsed
@@ -127,8 +135,16 @@ def post(
         elif status == 400 and REFUSED.search(text) and FOR_ALL not in text:
             raise Unanswerable(f"{address} refuses the text: {complaint}")
         else:
-            raise OSError(f"{address} answers HTTP {status}: {complaint}; check endpoint and the key")
+            reason = _mask_key(response.reason, key)
+            raise OSError(f"{address} answers HTTP {status} {reason}: {complaint}; check endpoint and the key")
     raise OSError(f"{address} gave no answer in {TRIES} tries ({failure}); run again later")
+
+
+def _mask_key(text: str, key: str | None) -> str:
+    """Replace the key, in every way that JSON may escape it."""
+    if key is None:
+        return text
+    return re.sub("".join(rf"(?:\\*{re.escape(c)}|\\+(?i:u{ord(c):04x}))" for c in key), "<key>", text)
 
 
 def _parse_completion(reply: str) -> Completion | None:

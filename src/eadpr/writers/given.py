@@ -1,5 +1,7 @@
 """The generator `given`: texts from the collection's own files, `near_duplicates` (JSONL) and `ramdocs`."""
 
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,8 +30,8 @@ class GivenText(NamedTuple):
 def generate_from_files(settings: Given, files: Sequence[tuple[File, Path]]) -> Generate:
     """Return a generator that takes a question's texts from files: those by its id first, in the order of the files.
 
-    A text without a title gets the positive's. Raises ValueError if there is no file, or no text of a type that the
-    settings name.
+    A text without a title gets the positive's. Texts of types that the settings do not name are counted on standard
+    error. Raises ValueError if there is no file, or no text of a type that the settings name.
     """
     if not files:
         raise ValueError(
@@ -37,16 +39,23 @@ def generate_from_files(settings: Given, files: Sequence[tuple[File, Path]]) -> 
             " near_duplicates or ramdocs; add one to its source in data/collections"
         )
     texts: dict[Key, list[GivenText]] = {}
-    types: set[str] = set()
+    types: Counter[str] = Counter()
     for file, path in files:
         for key, text in (_read_ramdocs if file.kind == "ramdocs" else _read_rows)(path):
-            types.add(text.type)
+            types[text.type] += 1
             if text.type in settings.types:
                 texts.setdefault(key, []).append(text)
     if not texts:
         raise ValueError(
             f"{', '.join(str(path) for _, path in files)}: no near-duplicate is of a type in"
             f" given.types {settings.types}; there are {', '.join(sorted(types)) or 'none'}"
+        )
+    if skipped := {kind: count for kind, count in types.most_common() if kind not in settings.types}:
+        print(
+            f"given: {sum(skipped.values()):,} of {types.total():,} texts are of no type in given.types"
+            f" {settings.types} and were skipped: {excerpt(skipped)}",
+            file=sys.stderr,
+            flush=True,
         )
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
