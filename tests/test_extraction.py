@@ -124,6 +124,3 @@ def test_training_questions_with_the_start_of_their_ranking_and_their_gold_title
             tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2, half=half
         )
         assert [one.question.id for one in of_half] == [["given"], ["found"]][half]
-    write_records(tmp_path, passages=passages, questions=asked[1:])
-    with pytest.raises(ValueError, match="question_id 'given' is not in"):
-        list(selection.read_training_questions(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
