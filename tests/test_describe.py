@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from eadpr.runtime import files, runs
+from eadpr.settings.recipes import fill_in
 from eadpr.settings.resolve import load
 from eadpr.storage import tables
 from eadpr.storage.records import Example, Question
@@ -49,8 +50,13 @@ def test_relations_are_counted_by_set(tmp_path):
 @pytest.fixture
 def made(tmp_path):
     """The arms of params.yaml and what was trained of each."""
-    shared = load(ROOT / "params.yaml")
-    for arm, loss in (("dpr", {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}), ("eadpr", {}), ("eadpr-paper", {})):
+    shared = fill_in(load(ROOT / "params.yaml"))
+    for arm, loss in (
+        ("untrained", {}),
+        ("dpr", {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0}),
+        ("eadpr", {}),
+        ("eadpr-paper", {}),
+    ):
         sections = {"loss": shared["loss"] | loss, "train": shared["train"] | {"batch_size": 8, "accumulation": 2}}
         files.write_json(tmp_path / "configs" / arm / "train.json", sections)
         files.write_json(tmp_path / "training" / arm / "metrics.json", {"steps": 1200})
