@@ -1,17 +1,11 @@
-"""What comes from outside and would reach further than it may: redirects, archives, links."""
+"""Redirects of downloads that would reach further than they may."""
 
-import io
-import json
-import tarfile
-import zipfile
 from contextlib import nullcontext
 
 import pytest
 import requests
 
 from eadpr.corpus import download
-from eadpr.corpus.formats import documents, hotpot
-from eadpr.corpus.formats.entity_questions import read_entity_questions
 from eadpr.corpus.redirects import check_redirect
 from tests.loopback import serving
 
@@ -53,34 +47,3 @@ def test_a_public_server_leads_nobody_into_their_own_network(start, location, re
     answer.status_code, answer.url, answer.headers["Location"] = 302, start, location
     with pytest.raises(requests.HTTPError, match="it leads to ") if refused else nullcontext():
         check_redirect(answer)
-
-
-def test_nothing_of_an_archive_is_written(tmp_path):
-    """Members that climb out or are links: what is text is read where it is, and no file appears."""
-    line = json.dumps({"title": "A", "text": ["a"]}).encode()
-    with tarfile.open(tmp_path / "pages.tar", "w") as archive:
-        for name in ("../out.jsonl", f"{tmp_path}/out.jsonl", "a/../../out.jsonl"):
-            member = tarfile.TarInfo(name)
-            member.size = len(line)
-            archive.addfile(member, io.BytesIO(line))
-        link = tarfile.TarInfo("link.jsonl")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
-        archive.addfile(link)
-    with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
-        archive.writestr("../../P19.dev.json", '[{"question": "q", "answers": ["a"]}]')
-    before = sorted(tmp_path.parent.rglob("*"))
-    assert [title for _, _, title, *_ in hotpot.read_passages(tmp_path / "pages.tar")] == ["A"] * 3
-    assert [asked.question for asked in read_entity_questions(tmp_path / "e.zip")] == ["q"]
-    assert sorted(tmp_path.parent.rglob("*")) == before
-
-
-def test_a_link_among_documents_leads_to_no_file_elsewhere(tmp_path):
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "a.md").write_text("A.")
-    (folder / "b.md").symlink_to(folder / "a.md")
-    assert [row["text"] for row in documents.read_sections(folder)] == ["A.", "A."]
-    (tmp_path / "key.txt").write_text("secret")
-    (folder / "c.txt").symlink_to(tmp_path / "key.txt")
-    with pytest.raises(ValueError, match=r"c\.txt is a link to a file outside of .*docs; put the file itself there"):
-        list(documents.read_sections(folder))
