@@ -1,7 +1,6 @@
 """Published checkpoints: read without running code, strict about weights, and usable as what trainings start from."""
 
 import collections
-import functools
 import itertools
 import json
 import pickle
@@ -12,7 +11,6 @@ import sys
 import types
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -24,14 +22,10 @@ from transformers import (
     DPRConfig,
     DPRContextEncoder,
     DPRQuestionEncoder,
-    DPRReader,
     T5Config,
     T5ForConditionalGeneration,
 )
 
-from eadpr.readers.extractive import compute_logits, start
-from eadpr.readers.inputs import Input, PassagePiece
-from eadpr.readers.published import convert_reader
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import model_files
 from eadpr.settings.resolve import configs
@@ -41,10 +35,9 @@ from eadpr.training.base import make_base
 from eadpr.training.convert import DPR, convert, convert_folder, read_weights
 from eadpr.training.encoder import load, settings_of
 from eadpr.training.pretrained import load_whole
-from tests.reading_toy import READER
 from tests.repository import ROOT
 from tests.small_collection import python
-from tests.training_toy import AUTO, BASE, MACHINE, SETTINGS
+from tests.training_toy import AUTO, BASE, SETTINGS
 
 pytestmark = pytest.mark.publishing
 
@@ -256,37 +249,6 @@ def test_a_published_fid_reader_is_a_t5_once_unwrapped(architecture, tmp_path):
     again, tokenizer = load_whole(str(tmp_path / "new"), AutoModelForSeq2SeqLM, setting="readers.fid.model")
     assert all(torch.equal(value, again.state_dict()[key]) for key, value in model.state_dict().items())
     assert tokenizer.get_vocab() == AutoTokenizer.from_pretrained(architecture).get_vocab()
-
-
-@pytest.mark.parametrize(("published", "parallel"), [(True, ""), (True, "module."), (False, "")])
-def test_dprs_reader_reads_as_it_did(models, architecture, tmp_path, published, parallel):
-    """As DPR saves it, of one GPU or of several, and as Hugging Face's DPRReader; all tokens have type 0."""
-    shape = json.loads((Path(architecture) / "config.json").read_text())
-    config = DPRConfig(**{k: v for k, v in shape.items() if k not in ("model_type", "architectures")})
-    torch.manual_seed(3)
-    theirs = DPRReader(config).eval()
-    found = theirs.state_dict()
-    if published:
-        name = functools.partial(
-            re.sub, r"^span_predictor\.(encoder\.bert_model\.)?", lambda m: parallel + "encoder." * bool(m[1])
-        )
-        found = {name(key): value for key, value in found.items()}
-    torch.save({"model_dict": found}, tmp_path / "reader.cp")
-    convert_reader(tmp_path / "reader.cp", tmp_path / "new", architecture=architecture)
-    ours = start(tmp_path, READER.model_copy(update={"model": str(tmp_path / "new"), "steps": 0})).eval()
-    ids = torch.tensor([[2, 7, 3, 9, 3, 8, 11, 3], [2, 5, 3, 6, 3, 12, 10, 3]])
-    with torch.no_grad():
-        expected = theirs(input_ids=ids)
-        given = [Input(row.tolist(), 3, [PassagePiece(5, 3, np.zeros((3, 2), np.int64))]) for row in ids]
-        got, _ = compute_logits(ours, given, MACHINE)
-    torch.testing.assert_close(got.start, expected.start_logits, atol=1e-6, rtol=0)
-    torch.testing.assert_close(got.end, expected.end_logits, atol=1e-6, rtol=0)
-    torch.testing.assert_close(got.paths, expected.relevance_logits, atol=1e-6, rtol=0)
-    del found[next(key for key in found if "qa_classifier.bias" in key)]
-    torch.save({"model_dict": found}, tmp_path / "half.cp")
-    with pytest.raises(ValueError, match=r"half\.cp: .*qa_classifier\.bias is missing"):
-        convert_reader(tmp_path / "half.cp", tmp_path / "other", architecture=architecture)
-    assert not (tmp_path / "other").exists()
 
 
 def test_a_folder_whose_pickle_holds_code_is_refused_and_nothing_is_left(architecture, tmp_path):

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from eadpr.readers.evaluate import answer_scores, read_golds, score_predictions
-from eadpr.readers.predictions import Sentence, Titles, write_official
+from eadpr.readers.predictions import Sentence, official_titles, write_official
 from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Origin, Passage, Positive, Question, Span
 from tests.corpus_toy import real, rows
 from tests.path_reading_toy import supported
@@ -89,7 +90,7 @@ def test_a_supporting_page_that_the_question_s_context_lacks_has_its_official_ti
     """As in the setting fullwiki, whose paragraphs were retrieved."""
     page = json.dumps({"title": "Bob & Hill", "text": HILL[1]}).encode()
     records, _ = prepared(tmp_path, YES | {"context": [MOOR]}, pages=page)
-    assert Titles(records, ["c1"])("c1", "Bob_&_Hill") == "Bob &amp; Hill"
+    assert official_titles(records, ["c1"])["c1", "Bob_&_Hill"] == "Bob &amp; Hill"
     (gold,) = read_golds(records, positives_of(records, tmp_path), ["c1"])
     assert ("Bob_&_Hill", 2) in gold.support
 
@@ -97,7 +98,8 @@ def test_a_supporting_page_that_the_question_s_context_lacks_has_its_official_ti
 def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_path):
     """`Bob &amp; Hill` there, `Bob & Hill` in the records."""
     path = tmp_path / "predictions.json"
-    write_official(path, PREDICTIONS, Titles(hotpot[0], ["b1", "c1"]))
+    store = PassageStore(hotpot[0] / "passages.parquet")
+    write_official(path, PREDICTIONS, official_titles(hotpot[0], ["b1", "c1"]), store)
     assert json.loads(path.read_text()) == {
         "answer": {"b1": "Leeds", "c1": "no"},
         "sp": {"b1": [["Ann Moor", 1], ["Dune Road (novel)", 0]], "c1": [["Bob &amp; Hill", 2], ["Ann Moor", 2]]},
@@ -116,7 +118,8 @@ def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     ids = [question.id for question in rows(records, "questions")]
     asked = list(read_golds(records, positives, ids))
     predictions = [supported(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked]
-    write_official(tmp_path / "p.json", predictions, Titles(records, ids))
+    store = PassageStore(records / "passages.parquet")
+    write_official(tmp_path / "p.json", predictions, official_titles(records, ids), store)
     written = json.loads((tmp_path / "p.json").read_text())
     assert written["answer"] == {item["_id"]: item["answer"] for item in items}
     official = {item["_id"]: {tuple(fact) for fact in item["supporting_facts"]} for item in items}

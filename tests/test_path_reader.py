@@ -15,8 +15,8 @@ from eadpr.readers.answer import ExtractiveAnswerer
 from eadpr.readers.config import Reader
 from eadpr.readers.evaluate import read_golds, score_predictions
 from eadpr.readers.extractive import ExtractiveReader, compute_logits
-from eadpr.readers.inputs import NOWHERE, Sentences, make_input, sentences_of_tokens, shares, tokenize
-from eadpr.readers.lessons import PathExamples, extractive_terms
+from eadpr.readers.inputs import NOWHERE, Sentences, find_sentences, make_input, shares, tokenize
+from eadpr.readers.lessons import ExtractiveExamples, extractive_terms, path_examples
 from eadpr.runtime.machine import Machine
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
@@ -100,10 +100,11 @@ def test_shares_fill_the_room_evenly(sizes, room):
     assert not cut or max(found) <= min(cut) + 1  # what was cut is as long as anything that stays, but for one token
 
 
-def test_sentences_of_tokens():
+def test_characters_between_sentences_are_of_none():
     sentences = [Span(0, 4), Span(4, 4), Span(5, 9)]
-    assert sentences_of_tokens([0, 2, 4, 5, 8, 9], sentences) == [0, 0, NOWHERE, 2, 2, NOWHERE]
-    assert sentences_of_tokens([0], []) == [NOWHERE]
+    found = find_sentences(np.array([0, 2, 4, 5, 8, 9]), sentences)
+    assert found.tolist() == [0, 0, NOWHERE, 2, 2, NOWHERE]
+    assert find_sentences(np.array([0]), []).tolist() == [NOWHERE]
 
 
 @pytest.fixture(scope="module")
@@ -191,14 +192,14 @@ def test_heads_of_another_kind_of_reader_are_refused(toy, tmp_path):
 def test_an_input_longer_than_the_encoder_s_positions_is_refused(toy):
     with pytest.raises(ValueError, match=r"^path_reader\.tokens is 65, but .* has 64 positions; lower it"):
         new_reader(toy, tokens=65)
-    with pytest.raises(ValueError, match=r"tokens .16. must leave"):
+    with pytest.raises(ValueError, match=r"tokens .16. must be 4 more"):
         Reader.model_validate(SETTINGS.model_dump() | {"question_tokens": 20, "tokens": 16})
 
 
-def examples_of(toy: Path, store: PassageStore, positives: Path | None = None, **changes) -> PathExamples:
+def examples_of(toy: Path, store: PassageStore, positives: Path | None = None, **changes) -> ExtractiveExamples:
     table = selection.ranking_table(toy / "ranking", "train", hops=True)
     asked = selection.read_training_questions(toy / "records", toy / "positives", table, store, depth=5)
-    return PathExamples(new_reader(toy, **changes), list(asked), store, positives or toy / "positives")
+    return path_examples(new_reader(toy, **changes), list(asked), store, positives or toy / "positives")
 
 
 def test_a_lesson_has_its_right_paths_and_its_support(toy, store):
@@ -209,7 +210,7 @@ def test_a_lesson_has_its_right_paths_and_its_support(toy, store):
     others = [tuple(store.ids(path)) for path in one.wrong]
     assert others == [("c1", "b5"), ("c2", "b7"), ("c3", "b9")]  # not the supporting passages in another order
     assert (one.support, closed.right) == ({(a3, 0), (b3, 1)}, [(a4, b4), (b4, a4)])
-    assert (len(found), found.counts()) == (14, {"without_other_paths": 0, "without_span": 0})
+    assert len(found) == 14
 
 
 def test_gold_is_the_supporting_passages_as_one_path(toy, tmp_path):
@@ -228,21 +229,20 @@ def test_every_sentence_that_holds_evidence_supports(toy, store, tmp_path):
     assert found.support == {(a3, 0), (a3, 1), (b3, 1)}
 
 
-def test_questions_without_answer_or_hops_are_left_out_and_missing_answers_are_counted(toy, store):
+def test_questions_without_answer_or_hops_are_left_out(toy, store):
     asked = [
         selection.QuestionPaths(
             Question(str(i), "where", answers, "string", None, None, "bridge", hops), [], frozenset()
         )
         for i, (answers, hops) in enumerate(([[], ["a1", "b1"]], [["x"], None], [["nowhere"], ["a1", "b1"]]))
     ]
-    found = PathExamples(new_reader(toy), asked, store, toy / "positives")
+    found = path_examples(new_reader(toy), asked, store, toy / "positives")
     assert [lesson.question.id for lesson in found.lessons] == ["2"]
-    assert found.counts() == {"without_other_paths": 1, "without_span": 1}
 
 
 def test_an_example_has_the_right_path_first_and_tells_sentences_by_its_order(toy, store):
     found = examples_of(toy, store)
-    words = found._reader.tokenizer.convert_ids_to_tokens
+    words = found.reader.tokenizer.convert_ids_to_tokens
     one = found(3, 0)
     assert (len(one.inputs), one.kind) == (3, 0)
     ((first, last),) = one.spans_A2.tolist()
@@ -263,10 +263,10 @@ def test_an_example_has_the_right_path_first_and_tells_sentences_by_its_order(to
 def test_the_loss_is_the_sum_of_its_terms(toy, store):
     found = examples_of(toy, store, support=0.5)
     for i in (3, 4):
-        terms = extractive_terms(found._reader, found(i, 0), HARDWARE)
+        terms = extractive_terms(found.reader, found(i, 0), HARDWARE)
         whole = terms["spans"] + terms["selection"] + terms["kinds"] + 0.5 * terms["support"]
         torch.testing.assert_close(terms["loss"], whole)
-        right, *_ = (compute_logits(found._reader, [given], HARDWARE)[0] for given in found(i, 0).inputs)
+        right, *_ = (compute_logits(found.reader, [given], HARDWARE)[0] for given in found(i, 0).inputs)
         kind = torch.nn.functional.cross_entropy(right.kinds, torch.tensor([found(i, 0).kind]))
         torch.testing.assert_close(terms["kinds"], kind)
 
@@ -274,7 +274,7 @@ def test_the_loss_is_the_sum_of_its_terms(toy, store):
 def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
     """On its own training questions; the official metrics of what it answers."""
     found = examples_of(toy, store, steps=150, learning_rate=1e-2, support=5.0)
-    reader = found._reader
+    reader = found.reader
     state = TrainingState(Encoders(reader, reader), reader.settings)
 
     def terms(example):

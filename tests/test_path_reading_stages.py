@@ -64,7 +64,7 @@ def test_what_cannot_be_learnt_from(toy, tmp_path):
     folds = own / "positives" / "folds.parquet"
     tables.write(own / "positives" / "positives.parquet", Positive, [])
     tables.write(folds, Fold, [Fold("q1", "validation", 0)])
-    with pytest.raises(ValueError, match=r"train\.parquet: none of the 0 training questions it has paths for"):
+    with pytest.raises(ValueError, match=r"train\.parquet: none of the 0 training questions it ranks"):
         train(own, tmp_path, LEARNING)
     assert not (tmp_path / "reader").exists()
 

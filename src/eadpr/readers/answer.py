@@ -4,8 +4,7 @@ A passage is a path of length one.
 """
 
 from collections.abc import Sequence
-from itertools import chain, groupby
-from operator import attrgetter
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -16,8 +15,8 @@ from eadpr.readers.config import Read
 from eadpr.readers.extractive import ExtractiveReader, score_in_passes
 from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
 from eadpr.readers.inputs import Input
-from eadpr.readers.predictions import Prediction, Sentence, Titles, write_official
-from eadpr.readers.scores import KINDS, PathScores
+from eadpr.readers.predictions import Prediction, Sentence, official_titles, write_official
+from eadpr.readers.scores import PathScores
 from eadpr.readers.selection import (
     PathRows,
     path_rows,
@@ -67,38 +66,27 @@ def answer_questions(
             shards.write_in_shards(predictions, Prediction, ranked, answer, folder=folder, label="read", total=len(ids))
             rows = list(tables.rows(predictions, Prediction))
             if of_paths:
-                write_official(temporary / "predictions.json", rows, Titles(records, ids))
+                write_official(temporary / "predictions.json", rows, official_titles(records, ids), store)
             else:
-                files.write_json(temporary / "predictions.json", _entries(questions, rows))
+                asked = [questions[row.question_id] for row in rows]
+                entries = [
+                    {"question": question.question, "answers": question.answers, **row._asdict()}
+                    for question, row in zip(asked, rows, strict=True)
+                ]
+                files.write_json(temporary / "predictions.json", entries)
         files.discard(folder)
     return len({row.question_id for row in rows})
-
-
-def _entries(questions: dict[str, Question], rows: list[Prediction]) -> list[dict[str, object]]:
-    """Return every question with its predictions for JSON, without fields that are None."""
-    entries = []
-    for question_id, group in groupby(rows, key=attrgetter("question_id")):
-        question, predictions = questions[question_id], []
-        for row in group:
-            fields = row._asdict()
-            del fields["question_id"]
-            predictions.append({name: value for name, value in fields.items() if value is not None})
-        entry = {"id": question_id, "question": question.question, "answers": question.answers}
-        entries.append(entry | {"predictions": predictions})
-    return entries
 
 
 class ExtractiveAnswerer:
     """Answers with the best span of the passage that the reader selects among the first k.
 
-    A reader of paths answers with the most probable answer of all paths, MDR's reader with the one of the highest
-    score, each with the supporting sentences of its path.
+    A reader of paths gives the most probable answer of all paths, with the supporting sentences of its path.
     """
 
     def __init__(self, reader: ExtractiveReader, store: PassageStore, settings: Read, hardware: Machine) -> None:
         self._reader, self._store = reader, store
         self._settings, self._hardware = settings, hardware
-        self._is_mdr = reader.marks is not None
         self._passages = reader.load_passages(store)
 
     def __call__(self, question: Question, paths: Sequence[PathRows]) -> list[Prediction]:
@@ -113,8 +101,7 @@ class ExtractiveAnswerer:
         """Return the scores and best span of each input."""
         scored: dict[int, PathScores] = {}
         for places, batch, passage_PT in score_in_passes(self._reader, inputs, self._hardware):
-            options = {"longest": self._settings.answer_tokens, "normed": not self._is_mdr}
-            spans = scores.best_spans(batch.start, batch.end, passage_PT, **options)
+            spans = scores.best_spans(batch.start, batch.end, passage_PT, longest=self._settings.answer_tokens)
             for row, (i, span, score) in enumerate(zip(places, spans, batch.paths.tolist(), strict=True)):
                 logits = batch.row(row)
                 kinds_K = None if logits.kinds is None else logits.kinds.cpu().numpy()
@@ -125,10 +112,7 @@ class ExtractiveAnswerer:
         self, question: Question, top_k: int, paths: Sequence[PathRows], inputs: list[Input], scored: list[PathScores]
     ) -> Prediction:
         of_paths = self._reader.settings.of_paths
-        if self._is_mdr:
-            choice = scores.highest(scored)
-        else:
-            choice = scores.most_probable(scored) if of_paths else scores.selected_span(scored)
+        choice = scores.most_probable(scored) if of_paths else scores.selected_span(scored)
         if choice is None:
             return Prediction(question.id, top_k, "")
         best, path, path_input = scored[choice.path], paths[choice.path], inputs[choice.path]
@@ -137,13 +121,11 @@ class ExtractiveAnswerer:
         if choice.kind != "span":
             return prediction
         place, span = path_input.characters(best.span.first, best.span.last)
-        if place >= len(path):  # behind the passages a marked input has yes and no
-            return prediction._replace(answer=KINDS[1:][place - len(path)])
-        piece = self._passages.piece(path[place], span)
+        piece = self._passages.text(path[place])[span.start : span.end]
         answer = piece.strip()  # a token of byte-level BPE holds the space before its word
         start = span.start + piece.index(answer)
-        prediction = prediction._replace(answer=answer, passage_id=self._store.ids([path[place]])[0])
-        return prediction if start < 0 else prediction._replace(start=start, end=start + len(answer))
+        (passage_id,) = self._store.ids([path[place]])
+        return prediction._replace(answer=answer, passage_id=passage_id, start=start, end=start + len(answer))
 
     def _support(self, path: PathRows, path_input: Input, sentences_T: Tensor) -> list[Sentence]:
         sentences = self._passages.sentences_in(path_input, path)
@@ -151,8 +133,7 @@ class ExtractiveAnswerer:
         logits_T = sentences_T.cpu()[: len(sentence_T)]
         means_S = scores.sentence_means(logits_T, sentence_T, len(sentences.numbers)).numpy()
         ids = self._store.ids(path)
-        chosen = scores.supporting(means_S, sentences, best_of_passage=not self._is_mdr)
-        return [Sentence(ids[place], number) for place, number in chosen]
+        return [Sentence(ids[place], number) for place, number in scores.supporting(means_S, sentences)]
 
 
 class FusionAnswerer:

@@ -58,12 +58,9 @@ class Reader(Optimiser):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        # The least for a path's passages, or for a title and a text.
-        rest = 8 if self.of_paths else self.question_tokens + 4
-        if self.question_tokens + rest > self.tokens:
+        if self.tokens < 2 * self.question_tokens + 4:
             raise ValueError(
-                f"tokens ({self.tokens}) must leave {rest} or more to passages after question_tokens"
-                f" ({self.question_tokens}) of a question"
+                f"tokens ({self.tokens}) must be 4 more than twice question_tokens ({self.question_tokens})"
             )
         if self.kind == "fid" and self.passages > self.depth:
             raise ValueError(f"passages ({self.passages}) must not exceed depth ({self.depth})")
@@ -79,11 +76,6 @@ class Reader(Optimiser):
     def section(self) -> str:
         """The section of params.yaml with values that win over those of other sections."""
         return "path_reader" if self.of_paths else "reader"
-
-    @property
-    def title_tokens(self) -> int:
-        """The longest title; in a path titles are only cut with the texts after them."""
-        return self.tokens if self.of_paths else self.question_tokens
 
 
 class PathReader(Reader):

@@ -1,9 +1,7 @@
 """A question and a path of passages as one sequence of tokens, with the places of its tokens in the passages.
 
 `[CLS] question [SEP] title [SEP] text`, then `[SEP] title [SEP] text` for each further passage. Answers and sentences
-are in texts, never in titles. A marked input, for MDR's reader (Xiong et al., 2021, as in its code), is
-`[CLS] question [SEP] yes no [SEP] title [unused1] sentence [unused1] sentence [SEP] title …`, then a last
-[SEP]: answers may be in titles too, and yes and no are spans. T tokens, P paths, S sentences.
+are in texts, never in titles. T tokens, S sentences.
 """
 
 from collections.abc import Sequence
@@ -21,16 +19,8 @@ NOWHERE = -1
 CACHED_PASSAGES = 16_384  # tokenised, about 5 kB each
 
 
-class Marks(NamedTuple):
-    """The ids in a marked input of the words yes and no and of the token in front of a sentence."""
-
-    words: tuple[int, int]
-    sentence: int
-
-
 class Tokens(NamedTuple):
-    """The ids of a passage's title and text, with the `offsets` (N, 2) of the text's tokens into the text. In a marked
-    input `text` also has the title, with offsets below 0, and the marks, which have no width."""
+    """The ids of a passage's title and text, with the `offsets` (N, 2) of the text's tokens into the text."""
 
     title: list[int]
     text: list[int]
@@ -51,8 +41,7 @@ class PassagePiece(NamedTuple):
 
 
 class Input(NamedTuple):
-    """The ids of an input, `question_length` of them for the question; `pieces` are the path's passages and, in a
-    marked input, yes and no behind these."""
+    """The ids of an input, `question_length` of them for the question; `pieces` are the path's passages."""
 
     ids: list[int]
     question_length: int
@@ -115,23 +104,6 @@ def make_input(
     return Input(ids, question_length, pieces)
 
 
-def marked_input(
-    tokenizer: PreTrainedTokenizerBase, marks: Marks, question: Sequence[int], passages: Sequence[Tokens], most: int
-) -> Input:
-    """Return a marked input of at most `most` tokens, cut at its end."""
-    sep = tokenizer.sep_token_id
-    ids = [tokenizer.cls_token_id, *question, sep]
-    question_length, pieces = len(ids), []
-    ids += marks.words
-    for passage in passages:
-        ids.append(sep)
-        text = passage.text[: max(0, most - 1 - len(ids))]
-        pieces.append(PassagePiece(len(ids), len(text), passage.offsets))
-        ids += text
-    pieces += [PassagePiece(question_length + i, 1, np.array([[0, 1]])) for i in range(len(marks.words))]
-    return Input([*ids[: most - 1], sep], question_length, pieces)
-
-
 def shares(sizes: Sequence[int], room: int) -> list[int]:
     """Return the number of tokens to use of each passage, together at most `room`. Passages are cut to a common limit,
     as high as possible; single tokens that remain go to the first passages."""
@@ -145,41 +117,24 @@ def shares(sizes: Sequence[int], room: int) -> list[int]:
             parts[i] += min(sizes[i] - parts[i], max(1, rest // len(cut)))
 
 
-def sentences_of_tokens(starts: Sequence[int], sentences: Sequence[Span]) -> list[int]:
-    """Return the index of the sentence in which each token begins, NOWHERE between sentences; both are in order."""
-    numbers, i = [], 0
-    for start in starts:
-        while i < len(sentences) and sentences[i].end <= start:
-            i += 1
-        numbers.append(i if i < len(sentences) and sentences[i].start <= start else NOWHERE)
-    return numbers
+def find_sentences(places: np.ndarray, sentences: Sequence[Span]) -> np.ndarray:
+    """Return the index of the sentence that each character lies in, NOWHERE between sentences, which are in order."""
+    starts = np.array([*(sentence.start for sentence in sentences), np.iinfo(np.int64).max])
+    numbers = np.searchsorted([sentence.end for sentence in sentences], places, side="right")
+    return np.where(starts[numbers] <= places, numbers, NOWHERE)
 
 
 class Passages:
-    """Tokenised passages of a store by row, with a cache. `mark` is put in front of each sentence for marked inputs."""
+    """Tokenised passages of a store by row, with a cache; titles are cut to `title_tokens`."""
 
-    def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, store: PassageStore, *, title_tokens: int, mark: int | None = None
-    ) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, store: PassageStore, *, title_tokens: int) -> None:
         def tokenize_row(row: int) -> Tokens:
-            if mark is None:
-                return tokenize(tokenizer, store.titles([row])[0], self.text(row), title_tokens=title_tokens)
-            starts = [sentence.start for sentence in self.sentences(row)]
-            return tokenize_marked(tokenizer, self._title(row), self.text(row), starts, mark)
+            return tokenize(tokenizer, store.titles([row])[0], self.text(row), title_tokens=title_tokens)
 
         self.store, self.tokens = store, lru_cache(maxsize=CACHED_PASSAGES)(tokenize_row)
-        self._mark = mark
 
     def text(self, row: int) -> str:
         return self.store.texts([row])[0]
-
-    def piece(self, row: int, span: Span) -> str:
-        """Return the characters of a span, which may begin in the title, before the text."""
-        title = self._title(row)
-        return (title + self.text(row))[len(title) + span.start : len(title) + span.end]
-
-    def _title(self, row: int) -> str:
-        return f"{self.store.titles([row])[0].strip()} "
 
     def sentences(self, row: int) -> list[Span]:
         return spans.sentences_of(Passage("", "", self.text(row), *self.store.sentences([row])))
@@ -188,42 +143,20 @@ class Passages:
         """Return the sentences of an input; `path` are the rows of its passages."""
         numbers: list[tuple[int, int]] = []
         sentence_T = np.full(len(path_input.ids), NOWHERE)
-        for place, (row, piece) in enumerate(zip(path, path_input.pieces[: len(path)], strict=True)):
-            text, sentences = self.text(row), self.sentences(row)
-            if self._mark is None:
-                starts = [_start(text, *offsets) for offsets in piece.offsets[: piece.length]]
-                indices = np.array(sentences_of_tokens(starts, sentences), int)
-            else:  # only a sentence's mark belongs to it
-                marks = np.array(path_input.ids[piece.slice]) == self._mark
-                indices = np.where(marks, marks.cumsum() - 1, NOWHERE)
+        for place, (row, piece) in enumerate(zip(path, path_input.pieces, strict=True)):
+            sentences = self.sentences(row)
+            # Looked up by its end: tokens of byte-level vocabularies begin with the white space before a word.
+            indices = find_sentences(piece.offsets[: piece.length, 1] - 1, sentences)
             sentence_T[piece.slice] = np.where(indices == NOWHERE, NOWHERE, indices + len(numbers))
             numbers += [(place, number) for number in range(len(sentences))]
         return Sentences(numbers, sentence_T)
 
 
 def tokenize(tokenizer: PreTrainedTokenizerBase, title: str, text: str, *, title_tokens: int) -> Tokens:
-    """Tokenise one passage; the title is cut."""
     encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     offsets = np.array(encoding["offset_mapping"], dtype=np.int32).reshape(-1, 2)
     return Tokens(to_ids(tokenizer, title.strip())[:title_tokens], encoding["input_ids"], offsets)
 
 
-def tokenize_marked(
-    tokenizer: PreTrainedTokenizerBase, title: str, text: str, starts: Sequence[int], mark: int
-) -> Tokens:
-    """Tokenise title and text as one, with `mark` where each sentence starts; the title ends with a space."""
-    tokens = tokenize(tokenizer, "", title + text, title_tokens=0)
-    offsets = tokens.offsets - len(title)
-    places = np.searchsorted(offsets[:, 0], starts)
-    ids = np.insert(np.array(tokens.text, int), places, mark)
-    return Tokens([], ids.tolist(), np.insert(offsets, places, np.array(starts, np.int32)[:, None], axis=0))
-
-
 def to_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     return tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-
-
-def _start(text: str, start: int, end: int) -> int:
-    """Return the start of a token without the white space that tokens of byte-level vocabularies begin with."""
-    piece = text[start:end]
-    return start + len(piece) - len(piece.lstrip()) if piece.strip() else start

@@ -14,22 +14,18 @@ from torch import Tensor
 
 from eadpr.readers.extractive import ExtractiveReader, Logits, compute_logits, group_passes
 from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
-from eadpr.readers.inputs import Input, Sentences
+from eadpr.readers.inputs import Input, Passages, Sentences
 from eadpr.readers.scores import KINDS, selection_nll, sentence_means, span_nll, support_loss
 from eadpr.readers.selection import PathRows, QuestionPaths, select_passages
 from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Positive, Question, Span
+from eadpr.storage.records import Positive, Question
 from eadpr.supervision import spans
 from eadpr.text.answers import AnswerMatcher, answer_spans
 from eadpr.training.batches import draw
 
-NOTHING_TO_LEARN = (
-    "ranks passages for can be learnt from: none has an answer, or no passage holds it within reader.tokens; take"
-    " another ranking in `readers`"
-)
 RIGHT = 1  # separates the draw of the right path from the draw of wrong ones
 
 
@@ -54,110 +50,85 @@ class ReaderExample(NamedTuple):
 
 
 class ExtractiveExamples:
-    """The examples of an extractive reader: a right path with its answer spans among wrong paths."""
+    """The examples of an extractive reader, one per lesson and epoch: a right path with its answer spans among wrong
+    paths."""
 
-    def __init__(self, reader: ExtractiveReader, store: PassageStore) -> None:
-        self._reader = reader
-        self.passages = reader.load_passages(store)
-        self.lessons: list[Lesson] = []
+    def __init__(self, reader: ExtractiveReader, passages: Passages, lessons: list[Lesson]) -> None:
+        self.reader, self.passages, self.lessons = reader, passages, lessons
 
     def __len__(self) -> int:
         return len(self.lessons)
 
     def __call__(self, i: int, epoch: int) -> ReaderExample:
-        settings, lesson = self._reader.settings, self.lessons[i]
+        settings, lesson = self.reader.settings, self.lessons[i]
         options = {"seed": settings.seed, "epoch": epoch, "example": i}
         right = draw(np.arange(len(lesson.right)), 1, copy=RIGHT, **options)
         wrong = draw(np.arange(len(lesson.wrong)), settings.passages - 1, **options)
         paths = [lesson.right[right[0]], *(lesson.wrong[place] for place in wrong)]
-        inputs = self._reader.inputs(lesson.question.question, paths, self.passages)
-        spans_A2 = torch.tensor(self.spans(lesson.question, inputs[0], paths[0]))
+        inputs = self.reader.inputs(lesson.question.question, paths, self.passages)
+        spans_A2 = torch.tensor(find_answers(lesson.question, inputs[0], paths[0], self.passages)[: settings.answers])
         if not settings.of_paths:
             return ReaderExample(inputs, spans_A2, 0, None, None)
         sentences = self.passages.sentences_in(inputs[0], paths[0])
         support = [(paths[0][place], number) in lesson.support for place, number in sentences.numbers]
         return ReaderExample(inputs, spans_A2, _kind(lesson.question), sentences, np.array(support, bool))
 
-    def spans(self, question: Question, path_input: Input, path: PathRows) -> list[tuple[int, int]]:
-        """Return the token spans of the answers in the input, in order, at most `answers`."""
-        tokens: dict[tuple[int, int] | None, None] = {}
-        for place, row in enumerate(path):
-            for span in sorted(_places(question, self.passages.text(row))):
-                tokens[path_input.span(place, span)] = None
-        tokens.pop(None, None)  # answers that were cut off
-        return list(tokens)[: self._reader.settings.answers]
 
-    def counts(self) -> dict[str, int]:
-        return {}
-
-
-def _places(question: Question, text: str) -> set[Span]:
-    return {span for answer in question.answers for span in answer_spans([answer], text, question.answer_kind)}
+def find_answers(question: Question, path_input: Input, path: PathRows, passages: Passages) -> list[tuple[int, int]]:
+    """Return the token spans of the answers in the input, in order, without those that were cut off."""
+    tokens: dict[tuple[int, int] | None, None] = {}
+    for place, row in enumerate(path):
+        text = passages.text(row)
+        found = {span for answer in question.answers for span in answer_spans([answer], text, question.answer_kind)}
+        tokens |= {path_input.span(place, span): None for span in sorted(found)}
+    tokens.pop(None, None)
+    return list(tokens)
 
 
-class PassageExamples(ExtractiveExamples):
-    """The examples of a reader of passages; questions without a positive with an answer in it are left out."""
-
-    reason_if_empty = NOTHING_TO_LEARN
-
-    def __init__(self, reader: ExtractiveReader, ranked: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
-        super().__init__(reader, store)
-        self._matcher = AnswerMatcher()
-        self.lessons = [lesson for row in ranked if row.question.matchable and (lesson := self._lesson(row, store))]
-
-    def _lesson(self, ranked: QuestionPaths, store: PassageStore) -> Lesson | None:
-        settings, question = self._reader.settings, ranked.question
-        holds = self._matcher.matches(question.answers, store.texts(ranked.rows), question.answer_kind)
-        gold_page = [title in ranked.gold_titles for title in store.titles(ranked.rows)]
+def passage_examples(
+    reader: ExtractiveReader, ranked: Sequence[QuestionPaths], store: PassageStore, positives: Path
+) -> ExtractiveExamples:
+    """Return the examples of a reader of passages, without questions that have no positive with an answer in it."""
+    settings, passages, matcher = reader.settings, reader.load_passages(store), AnswerMatcher()
+    lessons = []
+    for question, paths, gold_titles in ranked:
+        if not question.matchable:
+            continue
+        rows = [row for (row,) in paths]
+        holds = matcher.matches(question.answers, store.texts(rows), question.answer_kind)
+        gold_page = [title in gold_titles for title in store.titles(rows)]
         limits = {"positives": settings.positives, "negatives": settings.negatives}
-        selected = select_passages(holds.tolist(), gold_page, **limits)
-        positives, negatives = ([ranked.paths[i] for i in places] for places in selected)
-        inputs = self._reader.inputs(question.question, positives, self.passages)
-        right = [path for path, row in zip(positives, inputs, strict=True) if self.spans(question, row, path)]
-        return Lesson(question, right, negatives, frozenset()) if right else None
+        right, wrong = ([paths[i] for i in places] for places in select_passages(holds.tolist(), gold_page, **limits))
+        inputs = zip(right, reader.inputs(question.question, right, passages), strict=True)
+        right = [path for path, path_input in inputs if find_answers(question, path_input, path, passages)]
+        if right:
+            lessons.append(Lesson(question, right, wrong, frozenset()))
+    return ExtractiveExamples(reader, passages, lessons)
 
 
-class PathExamples(ExtractiveExamples):
-    """The examples of a reader of paths; questions without an answer or supporting passages are left out. The right
-    path is the supporting passages, ranked or not, in either order if the hops have no order."""
+def path_examples(
+    reader: ExtractiveReader, ranked: Sequence[QuestionPaths], store: PassageStore, positives: Path
+) -> ExtractiveExamples:
+    """Return the examples of a reader of paths, without questions that have no answer or no supporting passages.
 
-    reason_if_empty = (
-        "has paths for has an answer and supporting passages; train on a set of multi-hop questions (`sets.train`)"
-    )
-
-    def __init__(
-        self, reader: ExtractiveReader, ranked: Sequence[QuestionPaths], store: PassageStore, positives: Path
-    ) -> None:
-        super().__init__(reader, store)
-        usable = [row for row in ranked if row.question.answers and row.question.hops]
-        ids = {row.question.id for row in usable}
-        gold = {
-            (row.question_id, row.passage_id): row.gold
-            for row in tables.rows(positives / "positives.parquet", Positive)
-            if row.question_id in ids and row.gold
-        }
-        self.lessons = [self._lesson(row, store, gold) for row in usable]
-
-    def _lesson(self, ranked: QuestionPaths, store: PassageStore, gold: dict[tuple[str, str], list[Span]]) -> Lesson:
-        question = ranked.question
+    The right path is the supporting passages, ranked or not, in either order if the hops have no order.
+    """
+    passages, lessons = reader.load_passages(store), []
+    usable = [row for row in ranked if row.question.answers and row.question.hops]
+    ids = {row.question.id for row in usable}
+    positive_rows = tables.rows(positives / "positives.parquet", Positive)
+    gold = {(row.question_id, row.passage_id): row.gold or [] for row in positive_rows if row.question_id in ids}
+    for question, paths, _ in usable:
         hops = tuple(store.rows(question.hops).tolist())
         support = frozenset(
             (row, sentence)
             for row, passage_id in zip(hops, question.hops, strict=True)
-            for sentence in spans.overlapping(self.passages.sentences(row), gold.get((question.id, passage_id), []))
+            for sentence in spans.overlapping(passages.sentences(row), gold.get((question.id, passage_id), []))
         )
         right = [hops, hops[::-1]] if question.either_order else [hops]
-        wrong = [path for path in ranked.paths if set(path) != set(hops)]  # in any order the hops are right
-        return Lesson(question, right, wrong, support)
-
-    def counts(self) -> dict[str, int]:
-        """Count questions without wrong paths, and those with an answer (not yes or no) in no supporting passage."""
-        without_span = 0
-        for question, right, *_ in self.lessons:
-            texts = [self.passages.text(row) for row in right[0]]
-            if not _kind(question) and not any(_places(question, text) for text in texts):
-                without_span += 1
-        return {"without_other_paths": sum(not row.wrong for row in self.lessons), "without_span": without_span}
+        wrong = [path for path in paths if set(path) != set(hops)]  # in any order the hops are right
+        lessons.append(Lesson(question, right, wrong, support))
+    return ExtractiveExamples(reader, passages, lessons)
 
 
 def _kind(question: Question) -> int:
@@ -200,8 +171,6 @@ class FusionExamples:
     """The examples of Fusion-in-Decoder: the first passages of each question's ranking and one of its answers, drawn in
     each epoch."""
 
-    reason_if_empty = NOTHING_TO_LEARN
-
     def __init__(self, reader: FusionReader, ranked: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
         self._reader, self._store = reader, store
         self._lessons = [(row, targets) for row in ranked if row.paths and (targets := self._targets(row))]
@@ -225,9 +194,6 @@ class FusionExamples:
             if spans := answer_spans(question.answers, text, "regex"):
                 return [text[spans[0].start : spans[0].end]]
         return []
-
-    def counts(self) -> dict[str, int]:
-        return {}
 
 
 def fusion_terms(reader: FusionReader, example: FusionExample, hardware: Machine) -> dict[str, Tensor]:

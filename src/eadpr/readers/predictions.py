@@ -1,6 +1,6 @@
 """Readers' answers, as a record and as HotpotQA's official prediction file."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +23,8 @@ class Prediction(NamedTuple):
 
     An extractive reader gives its place: `start` and `end` are offsets into the text of `passage_id`, and
     `passage_score` is the logit of that passage or path. `answer_score` is a log-probability: of the span among all
-    spans of the passage, of the generated words, or, from paths, of the answer among all answers; MDR's reader gives a
-    weighted sum of logits. No answer is an empty one. Yes and no have no place, and an answer that begins in
-    a title has no offsets. `support` are the supporting sentences, None for a reader of passages.
+    spans of the passage, of the generated words, or, from paths, of the answer among all answers. No answer is
+    an empty one. Yes and no have no place. `support` are the supporting sentences, None for a reader of passages.
     """
 
     made_by = "read"
@@ -46,34 +45,34 @@ def read_named_facts(records: Path, ids: Collection[str]) -> dict[str, list[Supp
     return {origin.question_id: origin.facts for origin in origins if origin.question_id in ids and origin.facts}
 
 
-class Titles:
-    """Titles of passages as in a question's file, or in the corpus if the file does not name the passage. The file may
-    have HTML's entities, and the official script compares titles as they are."""
-
-    def __init__(self, records: Path, ids: Collection[str]) -> None:
-        ids = frozenset(ids)
-        self._store = PassageStore(records / "passages.parquet")
-        self._titles: dict[tuple[str, str], str] = {}
-        for context in tables.rows(records / "contexts.parquet", Context):
-            if context.question_id in ids and context.title is not None:
-                self._titles[context.question_id, context.passage_id] = context.title
-        for question_id, facts in read_named_facts(records, ids).items():
-            self._titles |= {(question_id, passage_id(fact.page)): fact.page for fact in facts}
-
-    def __call__(self, question_id: str, passage_id: str) -> str:
-        title = self._titles.get((question_id, passage_id))
-        return self._store.titles(self._store.rows([passage_id]))[0] if title is None else title
+def official_titles(records: Path, ids: Collection[str]) -> dict[tuple[str, str], str]:
+    """Return the titles of passages as in the questions' files, by question and passage. Those may have HTML's
+    entities, and the official script compares titles as they are."""
+    ids = frozenset(ids)
+    titles = {
+        (context.question_id, context.passage_id): context.title
+        for context in tables.rows(records / "contexts.parquet", Context)
+        if context.question_id in ids and context.title is not None
+    }
+    for question_id, facts in read_named_facts(records, ids).items():
+        titles |= {(question_id, passage_id(fact.page)): fact.page for fact in facts}
+    return titles
 
 
-def write_official(path: Path, predictions: Iterable[Prediction], title: Callable[[str, str], str]) -> None:
+def write_official(
+    path: Path, predictions: Iterable[Prediction], titles: Mapping[tuple[str, str], str], store: PassageStore
+) -> None:
     """Write HotpotQA's prediction file, which other programs score:
     {"answer": {question id: answer}, "sp": {question id: [[title, number of a sentence, from 0], ...]}}
 
-    `title` is a function of a question id and a passage id.
+    Passages without one of the `titles` have their title in the store.
     """
     answers: dict[str, str] = {}
     support: dict[str, list[tuple[str, int]]] = {}
     for row in predictions:
         answers[row.question_id] = row.answer
-        support[row.question_id] = [(title(row.question_id, fact.passage_id), fact.sentence) for fact in row.support]
+        keys = [(row.question_id, fact.passage_id) for fact in row.support]
+        own = store.titles(store.rows([passage_id for _, passage_id in keys]))
+        facts = zip(keys, own, row.support, strict=True)
+        support[row.question_id] = [(titles.get(key, title), fact.sentence) for key, title, fact in facts]
     files.write_json(path, {"answer": answers, "sp": support})

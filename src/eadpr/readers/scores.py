@@ -1,5 +1,5 @@
 """Losses and decoding of extractive readers on the scores of one question's paths (Karpukhin et al., 2020, section 6.1;
-for several passages with supporting sentences MDR's reader, Xiong et al., 2021).
+for paths as MDR's reader, Xiong et al., 2021).
 
 Shapes: P paths, T tokens, A answer spans, S sentences, K kinds of answer. A span is its first and its last token. Start
 and end are softmaxes over the tokens of a path's texts; `passage` is the place in the path of each token's passage,
@@ -17,11 +17,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from eadpr.readers.inputs import NOWHERE, Sentences
 
 KINDS = ("span", "yes", "no")
-SELECTION = 0.8  # the share of the path's logit in MDR's answer score (its code)
 
 
 class TokenSpan(NamedTuple):
-    """A span with `score`, the log-probability of its start and end, or the sum of their logits."""
+    """A span with `score`, the log-probability of its start and end."""
 
     first: int
     last: int
@@ -60,16 +59,11 @@ def sentence_means(scores_T: Tensor, sentence_T: Tensor, count: int) -> Tensor:
     return holds_ST @ scores_T / holds_ST.sum(1).clamp(min=1)
 
 
-def best_spans(
-    start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest: int, normed: bool = True
-) -> list[TokenSpan | None]:
+def best_spans(start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest: int) -> list[TokenSpan | None]:
     """Return the likeliest span of each path, at most `longest` tokens inside one passage, or None without text. Of
-    equal spans the first and shortest wins. Spans are scored by log-probabilities if `normed`, else by logits."""
+    equal spans the first and shortest wins."""
     text_PT = passage_PT != NOWHERE
-    starts_PT, ends_PT = (
-        log_probabilities(logits, text_PT) if normed else logits.masked_fill(~text_PT, -torch.inf)
-        for logits in (start_PT, end_PT)
-    )
+    starts_PT, ends_PT = log_probabilities(start_PT, text_PT), log_probabilities(end_PT, text_PT)
     count = starts_PT.shape[1]
     scores_PTL = torch.full((*starts_PT.shape, min(longest, count)), -torch.inf)
     for more in range(min(longest, count)):
@@ -95,7 +89,7 @@ class PathScores(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """An answer: the index of its `path`, its kind, and its log-probability among all answers, or MDR's score."""
+    """An answer: the index of its `path`, its kind, and its log-probability among all answers."""
 
     path: int
     kind: str
@@ -124,26 +118,15 @@ def most_probable(scored: Sequence[PathScores]) -> Decided | None:
     return max(options, key=lambda option: option.score)
 
 
-def highest(scored: Sequence[PathScores]) -> Decided | None:
-    """Choose MDR's answer: the best span of the path with the highest weighted sum of its logit and the span's score,
-    the first of equal ones."""
-    options = [
-        Decided(i, KINDS[0], SELECTION * scores.path + (1 - SELECTION) * scores.span.score)
-        for i, scores in enumerate(scored)
-        if scores.span
-    ]
-    return max(options, key=lambda option: option.score, default=None)
-
-
-def supporting(scores_S: np.ndarray, sentences: Sentences, *, best_of_passage: bool = True) -> list[tuple[int, int]]:
+def supporting(scores_S: np.ndarray, sentences: Sentences) -> list[tuple[int, int]]:
     """Return (passage, sentence) of every sentence that is more likely than not to support the answer.
 
-    With `best_of_passage` the likeliest of each passage is added, since all passages of a path support the answer.
-    Sentences without a token (cut off or blank) are left out.
+    The likeliest of each passage is added, since all passages of a path support the answer. Sentences without a token
+    (cut off or blank) are left out.
     """
     numbers, there = sentences.numbers, np.flatnonzero(sentences.there_S).tolist()
     chosen = {i for i in there if scores_S[i] > 0}
-    for place in {numbers[i][0] for i in there} if best_of_passage else ():
+    for place in {numbers[i][0] for i in there}:
         chosen.add(max((i for i in there if numbers[i][0] == place), key=lambda i: (scores_S[i], -i)))
     return [numbers[i] for i in sorted(chosen)]
 

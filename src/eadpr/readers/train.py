@@ -15,7 +15,14 @@ from torch import Tensor
 
 from eadpr.readers import kinds, selection
 from eadpr.readers.config import Reader
-from eadpr.readers.lessons import FusionExamples, PassageExamples, PathExamples, extractive_terms, fusion_terms
+from eadpr.readers.lessons import (
+    ExtractiveExamples,
+    FusionExamples,
+    extractive_terms,
+    fusion_terms,
+    passage_examples,
+    path_examples,
+)
 from eadpr.runtime import machine as machines
 from eadpr.runtime import model_folders, parallel
 from eadpr.runtime.machine import Machine
@@ -28,12 +35,12 @@ from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
-Examples = PassageExamples | PathExamples | FusionExamples
+Examples = ExtractiveExamples | FusionExamples
 
 # The examples of each kind, one per question and epoch, and the terms of an example's loss.
 LESSONS = {
-    "extractive": (PassageExamples, extractive_terms),
-    "paths": (PathExamples, extractive_terms),
+    "extractive": (passage_examples, extractive_terms),
+    "paths": (path_examples, extractive_terms),
     "fid": (FusionExamples, fusion_terms),
 }
 
@@ -67,10 +74,13 @@ def train_reader(
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     examples = make(reader, ranked, store, positives)
     if not len(examples) and settings.steps != 0:
-        raise ValueError(f"{table}: none of the {len(ranked):,} training questions it {examples.reason_if_empty}")
+        raise ValueError(
+            f"{table}: none of the {len(ranked):,} training questions it ranks can be learnt from: none has an answer"
+            f" within {settings.section}.tokens of a ranked passage, or for `paths` hops; take another ranking or set"
+        )
     sources = [records / "passages.parquet", records / "questions.parquet", table, inputs.init]
     sources += [positives / "positives.parquet", positives / "folds.parquet"]
-    counts = {"questions": len(examples), "questions_left_out": len(ranked) - len(examples)} | examples.counts()
+    counts = {"questions": len(examples), "questions_left_out": len(ranked) - len(examples)}
     return stage.train(
         TrainingState(Encoders(reader, reader), settings),  # one model: the state keeps equal modules once
         task(examples, partial(terms, reader, hardware=hardware), settings),
