@@ -1,7 +1,6 @@
 """How surprised the annotator is by an answer, for every candidate of many questions: questions per second.
 
-The model is the one that the pipeline builds, with random weights; the candidates are those of strategy `pseudo`. For
-the shortlist it is trained, as only one that answers tells spans apart.
+The model is the one that the pipeline builds, with random weights; the candidates are those of strategy `pseudo`.
 """
 
 from collections.abc import Sequence
@@ -15,20 +14,12 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from benchmarks import data
-from benchmarks.runner import Comparison, Different, Goal, Side, fastest, within
-from eadpr.runtime.machine import Machine
-from eadpr.runtime.section import Sets
-from eadpr.storage import tables
-from eadpr.storage.questions import read_question_ids
-from eadpr.storage.records import Ranked
-from eadpr.supervision import qa_model, small_t5
-from eadpr.supervision.annotator import build_annotator
-from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, read_manifest
-from eadpr.supervision.answer_nll import answer_nlls
+from benchmarks.runner import Comparison, Goal, Side, fastest, within
+from eadpr.supervision import small_t5
+from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
+from eadpr.supervision.answer_nll import Request, answer_nlls
 from eadpr.supervision.config import Annotator, EvidenceSettings
-from eadpr.supervision.evidence import Annotate, Request, make_scorers
-from eadpr.supervision.pairs import Pair, read_pairs
-from eadpr.supervision.positives import Positives, find_positives
+from eadpr.supervision.evidence import Annotate
 
 
 class Size(NamedTuple):
@@ -36,16 +27,11 @@ class Size(NamedTuple):
     questions: int
     batch_sizes: tuple[int, ...]
     tried: int  # requests with which the batch size is chosen
-    recipe: dict[str, int]  # changes of annotator.build
 
 
-FULL = Size(passages=2_100, questions=200, batch_sizes=(8, 16, 32, 64), tried=500, recipe={})
-STEPS = {"continuation_steps": 2, "answering_steps": 2}
-QUICK = Size(passages=1_050, questions=3, batch_sizes=(4,), tried=4, recipe=STEPS)
+FULL = Size(passages=2_100, questions=200, batch_sizes=(8, 16, 32, 64), tried=500)
+QUICK = Size(passages=1_050, questions=3, batch_sizes=(4,), tried=4)
 TOLERANCE = 1e-4
-SHORTLIST = 0.5  # nats
-SAME = 0.995  # of the spans, at least
-SETS = Sets(train=["atlas/train"], evaluate=["atlas/test"], annotator=["atlas/annotator"])
 
 
 def comparisons(size: Size, folder: Path) -> list[Comparison]:
@@ -73,54 +59,7 @@ def comparisons(size: Size, folder: Path) -> list[Comparison]:
             theirs=Side(lambda _: batched(requests, batch=best), units=units),
             **common,
         ),
-        shortlisted(size, settings, folder),
     ]
-
-
-def shortlisted(size: Size, settings: EvidenceSettings, folder: Path) -> Comparison:
-    """The stage's own choice with a shortlist and without one."""
-    found, annotator = trained(size, folder)
-    hardware, manifest = Machine(**data.section("machine")), read_manifest(annotator)
-    models = qa_model.load_scorers(annotator, manifest, hardware, range(len(manifest.models)))
-
-    def chosen(shortlist: float | None) -> Side:
-        changes = {"strategies": ["pseudo"], "placebo_of": "pseudo", "shortlist": shortlist}
-        ours = settings.model_copy(update=changes)
-        annotate = Annotate(ours, manifest, *make_scorers(models.__getitem__, ours, hardware))
-        return Side(lambda _: np.array([row.chosen[0] for row in annotate(found)], dtype=np.float32), units=len(found))
-
-    return Comparison(
-        path=f"evidence by a shortlist of {SHORTLIST} nats",
-        peer="ours, every span exactly",
-        goal=Goal("speed", 3),
-        unit="questions",
-        ours=chosen(SHORTLIST),
-        theirs=chosen(None),
-        same=mostly,
-    )
-
-
-def mostly(ours: np.ndarray, theirs: np.ndarray) -> str:
-    share = float(np.mean(ours == theirs))
-    if share < SAME:
-        raise Different(f"{100 * share:.2f} % of the spans are the same, expected at least {100 * SAME:g} %")
-    return f"{100 * share:.1f} % the same spans"
-
-
-def trained(size: Size, folder: Path) -> tuple[list[Pair], Path]:
-    """Pairs to annotate, and the folder of an annotator that has not seen them."""
-    records, positives = data.records(data.atlas(size.passages), folder), folder / "positives"
-    for name in ("train", "evaluate"):
-        tables.write(folder / f"{name}.parquet", Ranked, [])
-    find_positives(records, folder, positives, positives=Positives(**data.section("positives")), sets=SETS)
-    settings = data.section("annotator")
-    recipe = Annotator(**settings | {"build": settings["build"] | size.recipe})
-    hardware = Machine(**data.section("machine"))
-    build_annotator(recipe, SETS, hardware, records=records, positives=positives, out=folder / "annotator")
-    asked = read_pairs(
-        records, positives / "positives.parquet", read_question_ids(records / "question_sets.parquet", SETS.evaluate)
-    )
-    return list(islice(asked, size.questions)), folder / "annotator"
 
 
 def candidates(size: Size, settings: EvidenceSettings) -> list[Request]:

@@ -165,7 +165,8 @@ def test_no_model_annotates_a_question_it_saw(training, annotated, bits):
     models = [Model(f"fold-{k}", ids) for k, ids in enumerate(plan)]
     manifest = Manifest("build", Prompt("", lowercase=True), models, {})
     for question in annotated:
-        assert str(question) not in plan[manifest.model_for(str(question), manifest.seen())]
+        (model,) = manifest.assign([str(question)])
+        assert str(question) not in plan[model]
     assert set().union(*plan) == {str(i) for i in training}  # all have a half here
 
 
@@ -186,7 +187,7 @@ def test_cross_fit_writes_two_models(built):
     _, _, out = built
     manifest = read_manifest(out)
     assert manifest.models == [Model("fold-0", ["q1", "q3"]), Model("fold-1", ["q0", "q2"])]
-    assert [manifest.model_for(f"q{i}", manifest.seen()) for i in range(6)] == [0, 1, 0, 1, 0, 0]
+    assert manifest.assign([f"q{i}" for i in range(6)]) == [0, 1, 0, 1, 0, 0]
     for fold in ("fold-0", "fold-1"):
         assert {"config.json", "model.safetensors", "tokenizer.json"} <= {p.name for p in (out / fold).iterdir()}
     assert files.sha256(out / "fold-0" / "model.safetensors") != files.sha256(out / "fold-1" / "model.safetensors")
@@ -257,11 +258,12 @@ def test_a_local_model_that_changed_since_configs_is_refused(built, tmp_path):
     assert not (tmp_path / "given").exists()
 
 
-def test_a_given_name_is_loaded_at_its_revision_and_evidence_told(built, tmp_path, monkeypatch):
+def test_a_given_name_is_loaded_at_its_revision_here_and_to_find_evidence(built, tmp_path, monkeypatch):
     loaded = []
     monkeypatch.setattr(qa_model, "load", lambda model, *, revision: loaded.append((model, revision)))
     build(built, tmp_path / "given", Annotator(**ANNOTATOR | {"model": "org/name", "revision": "v2"}))
-    assert (loaded, read_manifest(tmp_path / "given").revision) == ([("org/name", "v2")], "v2")
+    qa_model.load_annotator(tmp_path / "given", read_manifest(tmp_path / "given"), 0)
+    assert loaded == [("org/name", "v2")] * 2
 
 
 def steps_of(settings: Annotator, sets: Sets, folder: Path, out: Path, *, die_after: int | None = None) -> list[int]:

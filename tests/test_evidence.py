@@ -18,10 +18,9 @@ from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_
 from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.distractors import write_distractors
-from eadpr.supervision.evidence import Annotate, Choose, chosen_by_nll, find_by_rule, find_evidence, windows
-from eadpr.supervision.forms import cut
+from eadpr.supervision.evidence import Annotate, Choose, choose_by_nll, find_by_rule, find_evidence, windows
 from eadpr.supervision.pairs import Pair, read_pairs
-from tests.killed import cut_off, scramble
+from tests.killed import scramble
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import ALLOW_ALL
 
@@ -55,23 +54,15 @@ def test_gold_takes_every_supporting_sentence_and_given_sentences_win():
     assert chosen(find_by_rule(pair(gold=[Span(0, 14), Span(44, 56)]), "gold", EVIDENCE)) == expected
     given_sentences = [Span(0, 43), Span(44, len(TEXT))]
     assert chosen(find_by_rule(pair(gold=[Span(31, 35)], sentences=given_sentences), "gold", EVIDENCE)) == [TEXT[:43]]
-
-
-@pytest.mark.parametrize("strategy", ["gold", "sentence", "window", "answer"])
-def test_nothing_found_chooses_nothing(strategy):
-    row = find_by_rule(pair(answers=["Paris"]), strategy, EVIDENCE)
-    assert (row.chosen, row.target) == ([], "Paris")
+    for strategy in ("gold", "sentence", "window", "answer"):
+        assert find_by_rule(pair(answers=["Paris"]), strategy, EVIDENCE).chosen == []
 
 
 @pytest.mark.parametrize("strategy", ["sentence", "window", "answer"])
-@pytest.mark.parametrize("width", [0, 2])
-def test_a_match_of_white_space_alone_is_no_evidence(strategy, width):
-    settings = EVIDENCE.model_copy(update={"window": width})
-    blank = pair([r"\s+"], kind="regex")
-    row = find_by_rule(blank, strategy, settings)
+def test_a_match_of_white_space_alone_is_no_evidence(strategy):
+    row = find_by_rule(pair([r"\s+"], kind="regex"), strategy, EVIDENCE)
     assert (row.chosen, row.target) == ([], "")
-    assert cut(blank, row, may_hold_answer=True).reason == "no_answer"
-    with_word = find_by_rule(pair([r"\s+", "tea"], kind="regex"), strategy, settings)
+    with_word = find_by_rule(pair([r"\s+", "tea"], kind="regex"), strategy, EVIDENCE)
     assert ["tea" in piece for piece in chosen(with_word)] == [True]
 
 
@@ -131,8 +122,7 @@ def test_batches_keep_the_budget_and_large_ones_have_one_length(lengths, cut):
 
 def test_an_answer_is_scored_with_its_question(tiny):
     """The published code scored the whole passage without the question (methods.md 3)."""
-    annotate = Annotate(EVIDENCE, Manifest("build", PROMPT, [Model("m", [])], {}), lambda *_: np.zeros(0))
-    requests = annotate.requests(pair())
+    requests = Annotate(EVIDENCE, MANIFEST, None).requests(pair())
     assert requests[-1] == ("where was ann born? \\n (ann) " + TEXT.lower(), "rome")
     assert requests[1] == ("where was ann born? \\n (ann) ann liked tea. rome is old. nobody knows why.", "rome")
     assert len(requests) == 5
@@ -140,45 +130,37 @@ def test_an_answer_is_scored_with_its_question(tiny):
 
 def test_the_span_with_the_highest_nll_is_chosen():
     spans = [Span(0, 14), Span(15, 43), Span(44, 56)]
-    row = chosen_by_nll(pair(), spans, np.array([0.5, 2.0, 2.0, 0.25], dtype=np.float32), [0, 1, 2])
+    row = choose_by_nll(pair(), spans, np.array([0.5, 2.0, 2.0, 0.25], dtype=np.float32))
     assert row.chosen == [1]
     assert row.spans == [ScoredSpan(0, 14, 0.5), ScoredSpan(15, 43, 2.0), ScoredSpan(44, 56, 2.0)]
     assert row.nll_full == 0.25
 
 
-def pseudo(of: Pair, score) -> Evidence:
-    settings = EVIDENCE.model_copy(update={"strategies": ["pseudo"]})
-    annotate = Annotate(settings, Manifest("build", PROMPT, [Model("m", [])], {}), lambda _, requests: score(requests))
-    (row,) = annotate([of])
-    return row
+PSEUDO = EVIDENCE.model_copy(update={"strategies": ["pseudo"]})
+MANIFEST = Manifest("build", PROMPT, [Model("m", [])], {})
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-@pytest.mark.parametrize("shortlist", [None, 0.5])
 @pytest.mark.parametrize("by", [None, Choose(lambda found: ([0] for _ in found), [])])
-def test_a_passage_without_text_has_no_evidence(text, shortlist, by):
+def test_a_passage_without_text_has_no_evidence(text, by):
     """Some of HotpotQA's pages have no sentence."""
-    settings = EVIDENCE.model_copy(update={"strategies": ["pseudo"], "shortlist": shortlist})
-    annotate = Annotate(settings, Manifest("build", PROMPT, [Model("m", [])], {}), None, None, by)
-    (row,) = annotate([pair(text=text)])
+    (row,) = Annotate(PSEUDO, MANIFEST, None, by)([pair(text=text)])
     assert (row.spans, row.chosen) == ([], [])
 
 
-def test_a_passage_of_ten_thousand_words_is_read_as_far_as_the_model_reads(monkeypatch):
+def test_a_passage_of_ten_thousand_words_is_read_as_far_as_the_model_reads():
     """Each of its spans would otherwise cost the tokenisation of all the others."""
     text = TEXT + " Number one was never in town." * 1_700
-    seen, segmented, segment = [], [], evidence.spans.segment
-    monkeypatch.setattr(evidence.spans, "segment", lambda *given: segmented.append(given) or segment(*given))
+    seen = []
 
-    def score(requests):
+    def score(model, requests):
         seen.extend(source for source, _ in requests)
         return np.array(["rome, italy" not in source for source, _ in requests], dtype=np.float32)
 
-    row = pseudo(pair(text=text), score)
+    (row,) = Annotate(PSEUDO, MANIFEST, score)([pair(text=text)])
     assert chosen(row, text) == ["She was born in Rome, Italy."]
     assert len(row.spans) == len(seen) - 1 == 1_704
     assert max(map(len, seen)) < evidence.CHARACTERS * EVIDENCE.input_tokens + 60
-    assert len(segmented) <= 3, "the passage is cut a few times, not once for each span"
     assert seen[1_000] == seen[-1], "without a span beyond it, it is what the model reads"
     assert len(seen[-1]) > 10 * EVIDENCE.input_tokens
 
@@ -192,9 +174,8 @@ def test_every_question_goes_to_the_model_that_did_not_see_it():
         calls.append((model, len(requests)))
         return np.array([len(source) for source, _ in requests], dtype=np.float32)
 
-    settings = EVIDENCE.model_copy(update={"strategies": ["pseudo"], "window": 1, "input_tokens": 64})
     found = [pair(question_id=i) for i in ("a", "b", "a")] + [pair([], question_id="b")]
-    rows = list(Annotate(settings, manifest, score)(found))
+    rows = list(Annotate(PSEUDO, manifest, score)(found))
     assert calls == [(0, 10), (1, 5)]
     assert [row.question_id for row in rows] == ["a", "b", "a", "b"]
     assert [chosen(row) for row in rows[:3]] == [["Rome is old."]] * 3
@@ -236,16 +217,10 @@ def test_a_model_that_chooses_nothing_is_not_loaded(by, stage, monkeypatch):
     assert find_evidence(settings, SEPARATE, HARDWARE, **stage, chooser=by) == 6 * len(strategies)
 
 
-def test_evidence_is_found_for_the_questions_to_validate_with(stage):
-    sets = SEPARATE.model_copy(update={"evaluate": [], "validation": ["toy/dev"]})
-    find_evidence(EVIDENCE, sets, HARDWARE, **stage)
-    found = dict.fromkeys(row.question_id for row in tables.rows(stage["out"], Evidence))
-    assert list(found) == ["q0", "q1", "q2", "q3", "q4", "q5"]
-
-
-def killed_in_its_second_shard(stage, monkeypatch) -> list[list[str]]:
-    """The questions of each shard, which later runs add to."""
+def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
     monkeypatch.setattr(evidence, "SHARD", 4)
+    asked, joined = [], evidence.pairs.join_pairs
+    monkeypatch.setattr(evidence.pairs, "join_pairs", lambda *given: asked.append(given) or joined(*given))
     shards, annotate = [], Annotate.__call__
 
     def killed(self, found):
@@ -257,13 +232,6 @@ def killed_in_its_second_shard(stage, monkeypatch) -> list[list[str]]:
     monkeypatch.setattr(Annotate, "__call__", killed)
     with pytest.raises(KeyboardInterrupt):
         find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    return shards
-
-
-def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
-    asked, joined = [], evidence.pairs.join_pairs
-    monkeypatch.setattr(evidence.pairs, "join_pairs", lambda *given: asked.append(given) or joined(*given))
-    shards = killed_in_its_second_shard(stage, monkeypatch)
     assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
     assert len(asked) == 1
     assert not list(cache.root().glob("evidence/*/pairs.parquet"))
@@ -274,16 +242,8 @@ def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monke
     assert files.sha256(stage["out"]) == before, "as of an undisturbed run"
 
 
-def test_edited_code_does_not_go_on_where_a_stage_was_killed(stage, monkeypatch):
-    shards = killed_in_its_second_shard(stage, monkeypatch)
-    monkeypatch.setattr(cache, "code", lambda module: f"edited {module}")
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    assert len(shards) == 2 + 2
-
-
-@pytest.mark.parametrize("damage", [cut_off, scramble])
 @pytest.mark.parametrize("piece", ["000000.parquet", "pairs.parquet"])
-def test_a_damaged_piece_of_kept_work_is_made_anew(stage, monkeypatch, capsys, piece, damage):
+def test_a_damaged_piece_of_kept_work_is_made_anew(stage, monkeypatch, capsys, piece):
     monkeypatch.setattr(evidence, "SHARD", 4)
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     before = files.sha256(stage["out"])
@@ -292,7 +252,7 @@ def test_a_damaged_piece_of_kept_work_is_made_anew(stage, monkeypatch, capsys, p
         with pytest.raises(KeyboardInterrupt):
             find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     (path,) = cache.root().glob(f"evidence/*/{piece}")
-    damage(path)
+    scramble(path)
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     assert f"{piece} was damaged: it is {piece}.damaged now" in capsys.readouterr().err
     assert files.sha256(stage["out"]) == before
@@ -317,34 +277,10 @@ def test_a_given_folder_that_changed_since_configs_is_refused(stage, tmp_path):
     hashes = model_files(str(model)).sha256
     write_manifest(stage["annotator_folder"], Manifest("given", PROMPT, [Model(str(model), [])], hashes))
     assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
-    before = files.sha256(stage["out"])
     config = json.loads((model / "config.json").read_text())
     (model / "config.json").write_text(json.dumps(config | {"layer_norm_epsilon": 0.5}))
-    # What else the annotator's folder holds is in the key of the shards, so nothing kept is taken up.
-    with pytest.raises(ValueError, match=r"fold-0: config\.json changed.* `dvc repro -f configs`"):
+    with pytest.raises(ValueError, match=r"fold-0: config\.json changed"):
         find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    assert files.sha256(stage["out"]) == before
-
-
-def test_a_given_name_is_loaded_at_its_revision(stage, tiny, monkeypatch):
-    write_manifest(stage["annotator_folder"], Manifest("given", PROMPT, [Model("org/name", [])], {}, "v2"))
-    loaded = []
-
-    def load(model, *, revision):
-        loaded.append((model, revision))
-        return tiny
-
-    monkeypatch.setattr(qa_model, "load", load)
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    assert loaded == [("org/name", "v2")]
-
-
-def test_pseudo_without_a_model_is_an_error(stage):
-    write_manifest(stage["annotator_folder"], Manifest("none", PROMPT, [], {}))
-    with pytest.raises(ValueError, match=r"annotator\.model is none"):
-        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    without = EVIDENCE.model_copy(update={"strategies": ["gold"]})
-    assert find_evidence(without, SEPARATE, HARDWARE, **stage) == 6
 
 
 def test_an_unknown_positive_names_its_file(stage):
@@ -360,21 +296,15 @@ SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." an
 @pytest.mark.parametrize(("span", "gold", "answers", "expected"), [
     (SENTENCE, [ROME], ["Rome"], True),  # the sentence of the annotated answer
     (Span(15, 36), [ROME], ["Rome"], True),  # its clause
-    (Span(15, 33), [ROME], ["Rome"], False),  # half of the answer
     (Span(44, 56), [ROME], ["Rome"], False),  # the answer at another place
     (Span(15, 36), [Span(31, 42)], ["Rome", "Rome, Italy"], False),  # less than the annotated answer
     (SENTENCE, [Span(20, 30)], ["Rome"], True),  # an annotation that is no answer must be covered as well
     (Span(15, 26), [Span(20, 30)], ["Rome"], False),
-    (SENTENCE, [SENTENCE], ["Rome"], True),
     (Span(15, 36), [SENTENCE], ["Rome"], True),  # the clause of the supporting sentence that holds the answer
     (Span(37, 43), [SENTENCE], ["Rome"], False),  # the clause that does not
-    (Span(15, 33), [SENTENCE], ["Rome"], False),  # half of its answer
-    (Span(37, 43), [SENTENCE], ["Rome", "Italy"], True),
     (Span(0, 30), [SENTENCE], ["Rome"], False),  # overlaps it without the answer
     (Span(37, 43), [SENTENCE], ["Nobody"], True),  # a supporting sentence without an answer
-    (Span(0, 20), [SENTENCE], ["Nobody"], True),
     (Span(0, 14), [SENTENCE], ["Nobody"], False),
-    (Span(37, 43), [SENTENCE], [], True),
     (Span(14, 44), [SENTENCE], ["Rome"], True),
     (SENTENCE, [Span(14, 44)], ["Rome"], True),  # white space at the ends does not count
     (Span(0, 14), [ROME, Span(4, 9)], ["Rome"], True),  # one of several
@@ -441,15 +371,6 @@ def test_of_several_positives_the_first_or_each_is_annotated(stage, tmp_path, po
     assert [row.passage_id for row in cut if row.strategy == "gold"] == found
     out = tmp_path / "m.json"
     assert evaluate_evidence(of_train, **places, distractors=tmp_path / "distractors", out=out) == len(found)
-
-
-def test_evidence_of_other_sets_is_refused(stage, tmp_path):
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
-    write_distractors(ALLOW_ALL, **places, ranking=tmp_path / "none", out=tmp_path / "distractors")
-    fewer = Sets(train=["toy/train"], evaluate=[], annotator=[])
-    with pytest.raises(ValueError, match="does not belong to"):
-        evaluate_evidence(fewer, **places, distractors=tmp_path / "distractors", out=tmp_path / "m.json")
 
 
 def test_chance_is_that_of_as_many_spans_as_were_chosen():

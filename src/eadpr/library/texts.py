@@ -19,7 +19,7 @@ from eadpr.storage.records import Evidence, Fold, Passage, Question, ScoredSpan,
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, EvidenceSettings, Form, Strategy
-from eadpr.supervision.evidence import Annotate, make_scorers
+from eadpr.supervision.evidence import Annotate, make_scorer
 from eadpr.supervision.fillers import POOL, Fillers, Pool
 from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, Forms
 from eadpr.supervision.pairs import Pair
@@ -182,7 +182,7 @@ def _make_finder(annotator: Path | str | None, evidence: Strategy | None, segmen
         hashes = model_files(str(annotator)).sha256
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], hashes)
     load_model = functools.cache(lambda index: qa_model.load_scorers(folder, manifest, hardware, [index])[0])
-    find = Annotate(settings, manifest, *make_scorers(load_model, settings, hardware))
+    find = Annotate(settings, manifest, make_scorer(load_model, settings, hardware))
     return Finder(settings.strategies, find)
 
 

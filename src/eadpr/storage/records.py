@@ -150,9 +150,8 @@ class Negative(NamedTuple):
 class Evidence(NamedTuple):
     """The spans of a positive that were scored as evidence; `chosen` are indices into `spans`.
 
-    `nll` is the target's negative log-likelihood without the span, `nll_full` the one with the whole passage. A span
-    that `evidence.shortlist` dropped has no `nll`, nor has one that was alone on the shortlist. A placebo is a row too:
-    its chosen span is cut where evidence would be.
+    `nll` is the target's negative log-likelihood without the span, `nll_full` the one with the whole passage. A
+    placebo is a row too: its chosen span is cut where evidence would be.
     """
 
     made_by = "evidence"

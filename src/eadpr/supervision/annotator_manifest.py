@@ -21,11 +21,6 @@ class Prompt(NamedTuple):
         context = self.context(title, text)
         return self.cased(start.replace("{context}", context) + question + end.replace("{context}", context))
 
-    def start(self, question: str, title: str) -> int:
-        """Return the position in the input where the text begins."""
-        prefix = self.form.split("{context}")[0].replace("{question}", question)
-        return len(self.cased(prefix) + self.context(title, ""))
-
     def context(self, title: str, text: str) -> str:
         return self.cased(f"({title}) {text}" if title else text)
 
@@ -50,12 +45,10 @@ class Manifest(NamedTuple):
     hashes: dict[str, str]
     revision: str | None = None
 
-    def model_for(self, question_id: str, seen: Sequence[frozenset[str]]) -> int:
-        """Return the index of the first model not trained on the question; `seen` are the sets of trained_on."""
-        return next(index for index, trained_on in enumerate(seen) if question_id not in trained_on)
-
-    def seen(self) -> list[frozenset[str]]:
-        return [frozenset(model.trained_on) for model in self.models]
+    def assign(self, question_ids: Sequence[str]) -> list[int]:
+        """Return for each question the index of the first model that was not trained on it."""
+        seen = [frozenset(model.trained_on) for model in self.models]
+        return [next(index for index, ids in enumerate(seen) if i not in ids) for i in question_ids]
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
-from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime import parallel
 from eadpr.training.padding import pad
@@ -18,44 +18,30 @@ BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 TARGET_TOKENS = 128  # longer answers are scored by their first tokens
 
 IGNORED = -100
+Request = tuple[str, str]  # input, target
 
 
 def answer_nlls(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    requests: Sequence[tuple[str, str]],
+    requests: Sequence[Request],
     *,
     input_tokens: int,
 ) -> np.ndarray:
-    """Return the nlls, float32, of requests (input, target); equal requests are scored once.
+    """Return the nlls, float32, of one or more requests; equal requests are scored once.
 
     Requests of all questions are sorted by length together and cut into batches of BATCH_TOKENS. An input longer than
     `input_tokens` loses its end.
     """
-    if not requests:
-        return np.zeros(0, dtype=np.float32)
-    sources, targets = token_ids(tokenizer, requests, input_tokens)
-    keys = [(tuple(source), tuple(target)) for source, target in zip(sources.input_ids, targets, strict=True)]
+    sources, targets = map(list, zip(*requests, strict=True))
+    source_ids = tokenizer(sources, truncation=True, max_length=input_tokens).input_ids
+    target_ids = tokenizer(targets, truncation=True, max_length=TARGET_TOKENS).input_ids
+    keys = list(zip(map(tuple, source_ids), map(tuple, target_ids), strict=True))
     distinct = sorted(set(keys), key=lambda key: (len(key[0]), len(key[1]), key))
     cut = batches(distinct, BATCH_TOKENS[model.device.type])
     nlls = torch.cat(list(parallel.spread(lambda batch: _score(model, tokenizer.pad_token_id, batch), cut)))
     scores = dict(zip(distinct, nlls.tolist(), strict=True))
     return np.array([scores[key] for key in keys], dtype=np.float32)
-
-
-def token_ids(
-    tokenizer: PreTrainedTokenizerBase, requests: Sequence[tuple[str, str]], input_tokens: int, **options: bool
-) -> tuple[BatchEncoding, list[list[int]]]:
-    """Return the tokenizer's encoding of the inputs and the ids of the targets. Raises ValueError for a target without
-    a token."""
-    sources, targets = zip(*requests, strict=True)
-    ids = tokenizer(list(targets), truncation=True, max_length=TARGET_TOKENS).input_ids
-    empty = next((request for request, target in zip(requests, ids, strict=True) if not target), None)
-    if empty:
-        raise ValueError(
-            f"the answer {empty[1]!r} has no token in the annotator's vocabulary (input {empty[0][:80]!r})"
-        )
-    return tokenizer(list(sources), truncation=True, max_length=input_tokens, **options), ids
 
 
 def batches(keys: Sequence[tuple], tokens: int) -> list[list[tuple]]:
@@ -79,14 +65,10 @@ def batches(keys: Sequence[tuple], tokens: int) -> list[list[tuple]]:
 
 @torch.inference_mode()
 def _score(model: PreTrainedModel, pad_id: int, batch: Sequence[tuple]) -> torch.Tensor:
+    """Return, shape (B,), the mean of -log softmax(logits)[label] over the labels of each target."""
     tensors = (*pad([source for source, _ in batch], pad_id), pad([target for _, target in batch], IGNORED)[0])
     input_ids, mask, labels = (tensor.to(model.device) for tensor in tensors)
     shifted = model.prepare_decoder_input_ids_from_labels(labels)  # given labels, the model computes a loss as well
     logits = model(input_ids=input_ids, attention_mask=mask, decoder_input_ids=shifted).logits.float()
-    return mean_nll(logits, labels)
-
-
-def mean_nll(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return, shape (B,), the mean of -log softmax(logits)[label] over each row's labels that are not IGNORED."""
     losses = cross_entropy(logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none")
     return losses.sum(dim=1) / (labels != IGNORED).sum(dim=1)

@@ -59,8 +59,7 @@ class Annotator(Section):
 
 
 class EvidenceSettings(Section):
-    """`placebo_of` is the strategy that placebos are compared with; they do not touch its evidence. With `shortlist`
-    set, only spans with a cheap nll at most so many nats below the highest get an exact one."""
+    """`placebo_of` is the strategy that placebos are compared with; they do not touch its evidence."""
 
     positive: Literal["first", "each"]
     strategies: list[Strategy | Placebo] = Field(min_length=1)
@@ -68,7 +67,6 @@ class EvidenceSettings(Section):
     segmenter: Literal["sentence", "clause"]
     window: int = Field(ge=0)
     input_tokens: int = Field(ge=16)
-    shortlist: float | None = Field(default=None, ge=0)
 
     @field_validator("strategies")
     @classmethod

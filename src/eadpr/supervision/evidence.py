@@ -15,6 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,12 +27,12 @@ from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.records import Evidence, ScoredSpan, Span
-from eadpr.supervision import annotator_manifest, answer_nll, pairs, placebos, qa_model, shortlist, spans
+from eadpr.supervision import annotator_manifest, pairs, placebos, qa_model, spans
 from eadpr.supervision.annotator_manifest import Manifest
+from eadpr.supervision.answer_nll import Request, answer_nlls
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.qa_model import QaModel
-from eadpr.supervision.shortlist import Hidden
 from eadpr.text.answers import merge
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes
@@ -39,9 +40,7 @@ CHARACTERS = 16  # per token, more than the average of any prose: text beyond th
 
 _WORD = re.compile(r"\S+")
 
-Request = tuple[str, str]  # input, target
 Score = Callable[[int, Sequence[Request]], np.ndarray]  # (index of a model of the manifest, requests) -> nll of each
-Glance = Callable[[int, Sequence[Hidden]], list[np.ndarray]]  # the same for `shortlist.hidden_nlls`
 
 
 class Choose(NamedTuple):
@@ -71,12 +70,7 @@ def find_evidence(
     With `settings.positive` set to first, only the first positive of each question is annotated. Finished shards stay
     in the cache until `out` is written.
     """
-    pseudo = "pseudo" in settings.strategies
     manifest = annotator_manifest.read_manifest(annotator_folder)
-    if pseudo and not manifest.models and chooser is None:
-        raise ValueError(
-            "evidence.strategies holds pseudo, but annotator.model is none; set a model, or leave pseudo out"
-        )
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positive_table, annotator_folder]
@@ -93,7 +87,8 @@ def find_evidence(
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
         missing = [number for number, shard in enumerate(shards) if not cache.intact(shard)]
         if missing:
-            models = range(len(manifest.models)) if pseudo and chooser is None else []
+            needed = "pseudo" in settings.strategies and chooser is None
+            models = range(len(manifest.models)) if needed else []
             load = functools.partial(qa_model.load_scorers, annotator_folder, manifest, hardware, models)
             make = functools.partial(ShardAnnotator, pair_table, manifest, settings, hardware, shards, SHARD, chooser)
             done = min(SHARD * (len(shards) - len(missing)), total)
@@ -122,8 +117,8 @@ class ShardAnnotator:
 
     def __call__(self, number: int) -> Iterator[int]:
         """Write shard `number`, then yield its number of pairs."""
-        scorers = make_scorers(self.models.__getitem__, self.settings, self.hardware)
-        annotate = Annotate(self.settings, self.manifest, *scorers, self.chooser)
+        score = make_scorer(self.models.__getitem__, self.settings, self.hardware)
+        annotate = Annotate(self.settings, self.manifest, score, self.chooser)
         shard = pairs.read_range(self.pair_table, first=number * self.size, count=self.size)
         tables.write(self.shards[number], Evidence, annotate(shard))
         cache.seal(self.shards[number])
@@ -132,13 +127,11 @@ class ShardAnnotator:
 
 @dataclass(frozen=True)
 class Annotate:
-    """Finds the evidence of pairs: rows in the order of the pairs, then of the strategies in the settings. `glance` is
-    needed with `settings.shortlist` only."""
+    """Finds the evidence of pairs: rows in the order of the pairs, then of the strategies in the settings."""
 
     settings: EvidenceSettings
     manifest: Manifest
     score: Score
-    glance: Glance | None = None
     chooser: Choose | None = None
 
     def __call__(self, pairs: Sequence[Pair]) -> Iterator[Evidence]:
@@ -154,52 +147,28 @@ class Annotate:
             yield from (rows[strategy] for strategy in strategies)
 
     def _find_pseudo(self, pairs: Sequence[Pair]) -> list[Evidence]:
-        """Return a row for each pair; nothing is chosen for a pair without a target or without text."""
-        rows = [_row(pair, "pseudo", self._segments(pair), []) for pair in pairs]
-        # Some of HotpotQA's pages have no text.
-        askable = [i for i, pair in enumerate(pairs) if pair.target and rows[i].spans]
-        if self.chooser:
-            self._choose_by_language_model(pairs, rows, askable)
-            return rows
-        seen, of_model = self.manifest.seen(), defaultdict[int, list[int]](list)
-        for i in askable:
-            of_model[self.manifest.model_for(pairs[i].question.id, seen)].append(i)
-        for model, indices in sorted(of_model.items()):
-            for i, row in zip(indices, self._choose_by_nll(model, [pairs[i] for i in indices]), strict=True):
-                rows[i] = row
-        return rows
-
-    def _choose_by_nll(self, model: int, pairs: Sequence[Pair]) -> Iterator[Evidence]:
-        """Score the spans of all pairs in one call, so that batches cross questions."""
+        """Return a row for each pair. Nothing is chosen for a pair without a target or without text, or whose reply by
+        a language model is unreadable; a pair that it finds no evidence in has no spans either."""
         segments = [self._segments(pair) for pair in pairs]
-        nlls = [np.full(len(spans) + 1, np.nan, dtype=np.float32) for spans in segments]  # last: the whole passage
-        candidates = [list(range(len(spans))) for spans in segments]
-        to_score = [list(range(len(spans) + 1)) for spans in segments]
-        if self.settings.shortlist is not None:
-            glances = self.glance(model, [self._hidden(pair) for pair in pairs])
-            for row, glance in zip(nlls, glances, strict=True):
-                row[-1] = glance[-1]
-            candidates = [shortlist.near(glance[:-1], self.settings.shortlist) for glance in glances]
-            # The exact nll of a lone candidate would decide nothing.
-            to_score = [indices if len(indices) > 1 else [] for indices in candidates]
-        requests: list[Request] = []
-        for pair, indices in zip(pairs, to_score, strict=True):
-            of_pair = self.requests(pair)
-            requests += [of_pair[i] for i in indices]
-        scores, position = self.score(model, requests), 0
-        for i, pair in enumerate(pairs):
-            end = position + len(to_score[i])
-            nlls[i][to_score[i]] = scores[position:end]
-            position = end
-            yield chosen_by_nll(pair, segments[i], nlls[i], candidates[i])
-
-    def _choose_by_language_model(self, pairs: Sequence[Pair], rows: list[Evidence], askable: Sequence[int]) -> None:
-        """Put the choices into `rows`. A pair with an unreadable reply keeps its spans, but no choice; a pair without
-        evidence gets no spans."""
-        questions = [(pairs[i], self._segments(pairs[i])) for i in askable]
-        for i, choice in zip(askable, self.chooser.choose(questions), strict=True):
-            if choice is not None:
-                rows[i] = rows[i]._replace(chosen=choice, spans=rows[i].spans if choice else [])
+        rows = [_row(pair, "pseudo", cut, []) for pair, cut in zip(pairs, segments, strict=True)]
+        # Some of HotpotQA's pages have no text.
+        askable = [i for i, pair in enumerate(pairs) if pair.target and segments[i]]
+        if self.chooser:
+            choices = self.chooser.choose([(pairs[i], segments[i]) for i in askable])
+            for i, chosen in zip(askable, choices, strict=True):
+                if chosen is not None:
+                    rows[i] = rows[i]._replace(chosen=chosen, spans=rows[i].spans if chosen else [])
+            return rows
+        indices_by_model = defaultdict[int, list[int]](list)
+        for i, model in zip(askable, self.manifest.assign([pairs[i].question.id for i in askable]), strict=True):
+            indices_by_model[model].append(i)
+        for model, indices in sorted(indices_by_model.items()):
+            requests = [self.requests(pairs[i]) for i in indices]
+            nlls = self.score(model, list(chain(*requests)))  # of all pairs, so that batches cross questions
+            ends = np.cumsum([len(of_pair) for of_pair in requests])
+            for i, nlls_of_pair in zip(indices, np.split(nlls, ends[:-1]), strict=True):
+                rows[i] = choose_by_nll(pairs[i], segments[i], nlls_of_pair)
+        return rows
 
     def _find_placebos(self, pair: Pair, evidence: Evidence) -> dict[str, Evidence]:
         """Return a row for each kind of placebo; nothing is chosen if the pair has no such piece."""
@@ -228,39 +197,24 @@ class Annotate:
         question, title = pair.question.question, pair.passage.title
         return [(prompt.input(question, title, text), target) for text in [*texts, whole_text]]
 
-    def _hidden(self, pair: Pair) -> Hidden:
-        """Return the last of the `requests` with the places of the spans in its input."""
-        source, target = self.requests(pair)[-1]
-        start = self.manifest.prompt.start(pair.question.question, pair.passage.title)
-        cased, text = self.manifest.prompt.cased, pair.passage.text
-        hidden = [Span(*(start + len(cased(text[:end])) for end in span)) for span in self._segments(pair)]
-        return Hidden(source, hidden, target)
+
+def make_scorer(model_of: Callable[[int], QaModel], settings: EvidenceSettings, hardware: Machine) -> Score:
+    """Return the function that scores with the models of a manifest, by their indices."""
+
+    def score(index: int, requests: Sequence[Request]) -> np.ndarray:
+        with machine.autocast(hardware):
+            return answer_nlls(*model_of(index), requests, input_tokens=settings.input_tokens)
+
+    return score
 
 
-def make_scorers(
-    model_of: Callable[[int], QaModel], settings: EvidenceSettings, hardware: Machine
-) -> tuple[Score, Glance]:
-    """Return the functions that score with the models of a manifest, by their indices."""
+def choose_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray) -> Evidence:
+    """Choose the span without which the answer is least likely, the first of equal ones.
 
-    def scorer(nlls: Callable) -> Callable:
-        def score(index: int, requests: Sequence) -> Any:
-            with machine.autocast(hardware):
-                return nlls(*model_of(index), requests, input_tokens=settings.input_tokens)
-
-        return score
-
-    return scorer(answer_nll.answer_nlls), scorer(shortlist.hidden_nlls)
-
-
-def chosen_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray, candidates: Sequence[int]) -> Evidence:
-    """Choose the candidate without which the answer is least likely, the first of equal ones.
-
-    `nlls`, shape (spans + 1,), are the answer's without each span (NaN if not scored) and, last, with the whole
-    passage; `candidates` are indices of spans.
+    `nlls`, shape (spans + 1,), are the answer's without each span and, last, with the whole passage.
     """
-    values = [None if np.isnan(nll) else float(nll) for nll in nlls[:-1]]
-    scored = [ScoredSpan(*span, value) for span, value in zip(segments, values, strict=True)]
-    chosen = candidates[int(np.argmax(nlls[candidates]))]
+    scored = [ScoredSpan(*span, float(nll)) for span, nll in zip(segments, nlls[:-1], strict=True)]
+    chosen = int(np.argmax(nlls[:-1]))
     return Evidence(pair.question.id, pair.passage.id, "pseudo", pair.target, scored, [chosen], float(nlls[-1]))
 
 
