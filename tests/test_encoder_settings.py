@@ -10,7 +10,6 @@ import torch
 from huggingface_hub.errors import EntryNotFoundError
 from tokenizers import normalizers
 from transformers import (
-    AutoTokenizer,
     BertConfig,
     BertModel,
     LlamaConfig,
@@ -32,6 +31,7 @@ from eadpr.training.base import byte_level_bpe, make_base
 from eadpr.training.config import Prompts, ResolvedSettings
 from eadpr.training.encoder import load, load_pretrained, pool, settings_of
 from eadpr.training.self_description import read_description
+from eadpr.two_hops.hops import second_ids
 from tests.repository import ROOT
 from tests.training_toy import AUTO, BASE
 
@@ -160,7 +160,7 @@ def test_what_a_model_does_not_say_is_as_dpr_has_it_and_what_is_asked_for_wins(t
     assert titled.passage_ids(["Alman", ""], ["x", "y"]) == [
         passage.tokenizer("p: Alman", "x")["input_ids"], passage.tokenizer("p: y")["input_ids"]
     ]  # fmt: skip
-    with pytest.raises(ValueError, match=r"encoder\.question_tokens .* must not exceed the 40 positions"):
+    with pytest.raises(ValueError, match=r"encoder\.question_tokens must not exceed the 40 positions"):
         make(tmp_path / "long", silent, AUTO.model_copy(update={"question_tokens": 41}))
     asked["prompts"] = Prompts(question="long walks " * 6, passage="")
     with pytest.raises(ValueError, match=r"encoder\.prompts: 'long .* fills the 12 tokens of a question; shorten it"):
@@ -238,19 +238,53 @@ def test_pickled_weights_and_lost_files_are_refused_by_name(tmp_path):
         make(tmp_path, model)
 
 
-def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path):
-    model = write_model(tmp_path / "model", "bert", include_prompt=False)
+@pytest.mark.parametrize(("file", "values", "key"), [
+    ("adapter_config.json", {"base_model_name_or_path": "org/other"}, "base.model"),
+    (POOLING, {"pooling_mode": ["cls", "mean"]}, "base.model"),
+    (POOLING, {"pooling_mode": "lasttoken"}, None),
+    (POOLING, {"include_prompt": False}, "base.model"),
+    (POOLING, {"embedding_dimension": 12}, "base.model"),
+    (DENSE, {"out_features": 9}, "base.model"),
+    (MODEL, {"similarity_fn_name": "euclidean"}, "base.model"),
+    ("config.json", {"max_position_embeddings": 30}, "encoder.passage_tokens"),
+    ("config.json", {"max_position_embeddings": 35}, "two_hop.query_tokens"),
+    (None, {"model.safetensors": "pytorch_model.bin"}, "base.model"),
+])  # fmt: skip
+def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path, file, values, key):
+    model = write_model(tmp_path / "model", "bert", dense=(12,))
+    if file is None:
+        (model / "model.safetensors").rename(model / "pytorch_model.bin")
+    else:
+        change(model, file, **values)
+    asked = {"passage_tokens": 32, "prompts": {"question": "query: ", "passage": ""}}
+    assert refused_key(model, asked, {"two_hop": {"query_tokens": 38}}) == key
+
+
+@pytest.mark.parametrize(("form", "pooling", "asked", "key"), [
+    ("$A", "lasttoken", {}, "encoder.pooling"),
+    ("$A", "mean", {"pooling": "last"}, "encoder.pooling"),
+    ("$A <end>", "mean", {"pooling": "last"}, None),
+    ("$A <end>", "mean", {"title": "pair"}, "encoder.title"),
+])  # fmt: skip
+def test_last_needs_a_token_that_ends_a_text_and_pair_one_between(tmp_path, monkeypatch, form, pooling, asked, key):
+    kind, config, _, _, tokens = MODELS["qwen3"]
+    monkeypatch.setitem(MODELS, "qwen3", (kind, config, form, form.replace("$A", "$A $B"), tokens))
+    assert refused_key(write_model(tmp_path / "model", "qwen3", pooling=pooling), asked, {}) == key
+
+
+def refused_key(model: Path, asked: dict, of_two_hops: dict) -> str | None:
+    """Return the key that `configs` refuses where a base, two arms and two hops start from the model."""
     values = load_settings(ROOT / "params.yaml")
+    values["collections"] = {"atlas": values["collections"]["atlas"]}
     values["base"]["model"] = str(model)
-    configs(values)
-    values["arms"]["eadpr"]["encoder"] = {"prompts": {"question": "query: ", "passage": ""}}
-    with pytest.raises(SettingError, match=r"^params\.yaml: base\.model: /.*/model: its pooling leaves prompts out"):
+    values["encoder"] |= asked
+    values["evidence"]["positive"] = values["examples"]["positive"] = "each"
+    values["multihop"] = {"mdr": {"of": "eadpr", "init": "base", **of_two_hops}}
+    try:
         configs(values)
-    change(model, POOLING, pooling_mode="max")
-    with pytest.raises(
-        SettingError, match=r"^params\.yaml: base\.model: /.*/model: 1_Pooling/config\.json: pools by m"
-    ):
-        configs(values)
+    except SettingError as error:
+        return error.key
+    return None
 
 
 def test_a_cross_encoder_is_no_base(tmp_path):
@@ -264,18 +298,6 @@ def test_a_default_prompt_that_is_of_questions_stands_before_no_passage(tmp_path
     model = write_model(tmp_path / "model", "bert")
     change(model, "config_sentence_transformers.json", prompts={"query": "Q: "}, default_prompt_name="query")
     assert read_description(str(model)).settings.prompts == Prompts(question="Q: ", passage="")
-
-
-def test_last_needs_a_token_that_ends_a_text(tmp_path):
-    model = write_plain(tmp_path / "model", "qwen3")
-    change(model, "tokenizer_config.json", eos_token=None)
-    assert AutoTokenizer.from_pretrained(model).eos_token_id is None
-    values = load_settings(ROOT / "params.yaml")
-    values["base"]["model"], values["encoder"]["pooling"] = str(model), "last"
-    with pytest.raises(SettingError, match=r"^params\.yaml: encoder\.pooling: last needs a token that ends a text"):
-        configs(values)
-    with pytest.raises(ValueError, match=r"encoder\.pooling: last needs a token that ends a text, but .*model"):
-        make(tmp_path, model, AUTO.model_copy(update={"pooling": "last"}))
 
 
 def test_states_of_another_size_than_the_pooling_takes_are_refused(tmp_path):
@@ -302,6 +324,31 @@ def test_a_model_of_the_hub_is_asked_at_its_revision(tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ValueError, match=r"base\.model: org/name: no hub says whether it has encoder\.json"):
         read_description("org/name", setting="base.model")
+
+
+@pytest.mark.parametrize(("write", "brought", "whole"), [
+    (write_plain, [], False), (write_plain, [".gitattributes"], True), (write_model, [], True),
+])  # fmt: skip
+def test_a_model_that_others_cached_whole_is_described_without_a_hub(tmp_path, monkeypatch, write, brought, whole):
+    """Files that are not there are known to be missing where all were downloaded, or by sentence-transformers."""
+    snapshot = write(tmp_path / "models--org--name" / "snapshots" / ("a" * 40), "bert")
+    for name in brought:
+        (snapshot / name).touch()
+    (tmp_path / "models--org--name" / "refs").mkdir()
+    (tmp_path / "models--org--name" / "refs" / "main").write_text("a" * 40)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    if whole:
+        assert read_description("org/name")[1:] == read_description(str(snapshot))[1:]
+    else:
+        with pytest.raises(ValueError, match=r"org/name: no hub says whether it has encoder\.json"):
+            read_description("org/name")
+
+
+def test_a_decoder_that_writes_nothing_between_a_pair_asks_hop_2_in_one_text(tmp_path):
+    encoder = load_pretrained(str(write_model(tmp_path / "model", "qwen3")), AUTO)
+    expected = encoder.tokenizer("Who was it? Alman was")["input_ids"]
+    assert second_ids(encoder, ["Who was it?"], ["Alman was"], 30)[0].tolist() == expected
 
 
 def test_what_our_own_file_says_comes_before_what_sentence_transformers_says(tmp_path):

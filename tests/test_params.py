@@ -370,6 +370,7 @@ def test_auto_is_the_recipe_of_what_an_arm_starts_from_by_way_of_others_too():
     late = dict.fromkeys(("late", "eadpr", "dpr-qsft", "multihop/mdr2.json"), PRETRAINED)
     assert found == dict.fromkeys(("dpr", "multihop/mdr.json", "multihop/mdr3.json"), SCRATCH) | late
     assert files["multihop/mdr.json"]["train"]["seed"] == 5, "as the repeated arm"
+    assert files["query_sides/tuned.json"]["query_side"]["learning_rate"] == 3e-5
     assert files["bases/base.json"]["base"]["model"] == "scratch"
 
 
@@ -445,7 +446,7 @@ def test_query_sides_override_their_section_and_arms_start_from_them():
     files = params.configs(values)
     found = files["query_sides/tuned.json"]
     assert set(found) == {"query_side", "machine"}
-    assert found["query_side"] == GOOD["query_side"] | {"seed": 4}
+    assert found["query_side"] == GOOD["query_side"] | {"seed": 4, "learning_rate": 3e-4}
     assert files["eadpr-qsft/train.json"]["train"]["steps"] == 0
 
 

@@ -373,12 +373,16 @@ def test_stages_say_what_they_did(staged):
     assert [question for question, variant in pairs if variant == "distractor"] == ["q8"]
 
 
-@pytest.mark.parametrize(("side", "refused"), [("passage", True), ("question", False)])
-def test_vectors_of_an_earlier_passage_encoder_are_refused(staged, tmp_path, side, refused):
+@pytest.mark.parametrize(("file", "text", "refused"), [
+    ("passage_encoder/model.safetensors", "of another training", True), ("encoder.json", '{"title": "none", ', True),
+    ("question_encoder/model.safetensors", "of another training", False), ("encoder.json", '{"scale": 3.0, ', False),
+])  # fmt: skip
+def test_vectors_of_an_earlier_passage_encoder_are_refused(staged, tmp_path, file, text, refused):
     """Between `train` and `encode` of a `dvc repro`, the folder of vectors is of the model before."""
     folder, _ = staged
     model = Path(shutil.copytree(folder / "model", tmp_path / "model"))
-    (model / f"{side}_encoder" / "model.safetensors").write_bytes(b"of another training")
+    settings = (model / "encoder.json").read_text().removeprefix("{")
+    (model / file).write_text(text + settings if file == "encoder.json" else text)
     said = pytest.raises(ValueError, match=r"vectors was not made by the passage encoder of .*; run `dvc repro`")
     with said if refused else nullcontext():
         Vectors(folder / "vectors", folder / "records" / "passages.parquet", model)

@@ -19,7 +19,7 @@ from eadpr.runtime import cache, files, jobs, machine, parallel
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
 from eadpr.search.config import Encode
-from eadpr.search.vectors import DTYPE, MANIFEST, open_shard, shard_name, shard_ranges
+from eadpr.search.vectors import DTYPE, MANIFEST, encoder_of, open_shard, shard_name, shard_ranges
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
 from eadpr.training import encoder as text_encoder
@@ -62,10 +62,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
     if not rows:
         raise ValueError(f"{passages} holds no passages")
     inputs = {
-        "encoder": files.tree_sha256(text_encoder.folder_of(model, "passage")),
-        "encoder_settings": text_encoder.settings_of(model).model_dump(
-            exclude={"shared", "scale"}, exclude_defaults=True
-        ),
+        **encoder_of(model),
         "passages": files.sha256(passages),
         "encode": settings.model_dump(),
         "machine": hardware.model_dump(),

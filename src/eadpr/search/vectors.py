@@ -6,13 +6,15 @@ Row r of the corpus (the r-th passage of passages.parquet) is row r % shard_pass
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from eadpr.runtime import files
+from eadpr.runtime import files, section
 from eadpr.runtime.model_folders import SIDES
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
+from eadpr.training.config import ResolvedSettings
 
 MANIFEST = "vectors.json"
 DTYPE = np.dtype("<f2")
@@ -20,6 +22,16 @@ DTYPE = np.dtype("<f2")
 # np.load parses headers with `ast`, where Python 3.11 before 3.11.8 may raise a SystemError when several threads do so
 # at the same time (CPython issue 106905).
 _LOADING = threading.Lock()
+
+
+def encoder_of(model: Path) -> dict[str, Any]:
+    """Return what decides the vector of a passage: the hash of the passage encoder in a model folder, and settings."""
+    path = model / "encoder.json"
+    settings = section.checked(ResolvedSettings, files.read_json(path), path)
+    return {
+        "encoder": files.tree_sha256(model / SIDES[1]),
+        "encoder_settings": settings.model_dump(exclude={"shared", "scale"}, exclude_defaults=True),
+    }
 
 
 def shard_name(number: int) -> str:
@@ -36,7 +48,7 @@ class Vectors:
 
     Raises FileNotFoundError or ValueError if a shard is missing or has another shape than vectors.json states, if
     `passages`, a passages.parquet, holds another number of passages, and if the passage encoder of the folder `model`
-    did not make the vectors: scores of two models mean nothing.
+    with its settings did not make the vectors: scores of two models mean nothing.
     """
 
     def __init__(self, folder: Path, passages: Path | None = None, model: Path | None = None) -> None:
@@ -44,7 +56,7 @@ class Vectors:
         manifest = folder / MANIFEST
         if not manifest.exists():
             raise FileNotFoundError(f"{manifest} does not exist; run `dvc repro` to encode the passages")
-        keys = ["rows", "dim", "shard_passages"] + ([] if model is None else ["encoder"])
+        keys = ["rows", "dim", "shard_passages"] + ([] if model is None else ["encoder", "encoder_settings"])
         values = files.read_json(manifest, *keys)
         self.rows: int = values["rows"]
         self.dim: int = values["dim"]
@@ -54,7 +66,7 @@ class Vectors:
                 f"{folder} holds {self.rows:,} vectors, {passages} {count:,} passages; run `dvc repro` to encode them"
                 " again"
             )
-        if model is not None and values["encoder"] != files.tree_sha256(model / SIDES[1]):
+        if model is not None and any(values[key] != value for key, value in encoder_of(model).items()):
             raise ValueError(
                 f"{folder} was not made by the passage encoder of {model}, which has changed since; run"
                 " `dvc repro` to encode the passages again"

@@ -4,16 +4,17 @@ Names and edges of the graph are checked in `model`.
 """
 
 import json
+import re
 from collections.abc import Collection, Iterable
 from typing import get_args
 
 from eadpr.robustness.config import PROBE
-from eadpr.runtime.model_folders import has_two_sides, is_folder, sides_differ
+from eadpr.runtime.model_folders import SIDES, has_two_sides, is_folder, sides_differ
 from eadpr.settings.model import Layout, Settings
 from eadpr.settings.yaml import SettingError
 from eadpr.supervision.config import Placebo, Strategy
-from eadpr.training.config import OTHERS
-from eadpr.training.self_description import check_folder
+from eadpr.training.config import OTHERS, EncoderSettings
+from eadpr.two_hops.config import TwoHop
 
 # The settings of each named model and ranking by kind: bases, fused, readers, ..., and arms (the active ones).
 Models = dict[str, dict[str, Settings]]
@@ -108,13 +109,27 @@ def _check_arms(layout: Layout, models: Models) -> None:
 
 def _check_folders(settings: Settings, models: Models) -> None:
     """The folder of base.model can be taken with the settings of every encoder that starts from it."""
-    for config in [settings, *(config for kind in ("bases", "arms", "multihop") for config in models[kind].values())]:
-        if config.base.model != "scratch" and is_folder(config.base.model):
-            try:
-                check_folder(config.base.model, config.encoder, setting="base.model")
-            except ValueError as error:
-                key, _, reason = str(error).partition(": ")
-                raise SettingError(key, reason) from error
+    checked = set()
+    arms = [settings, *models["bases"].values(), *models["arms"].values()]
+    for config, two_hop in [(arm, None) for arm in arms] + [(c, c.two_hop) for c in models["multihop"].values()]:
+        case = config.base.model, config.encoder.model_dump_json(), two_hop and two_hop.query_tokens
+        if config.base.model == "scratch" or not is_folder(config.base.model) or case in checked:
+            continue
+        checked.add(case)
+        try:
+            _check_folder(config.base.model, config.encoder, two_hop)
+        except ValueError as error:
+            key, reason = re.fullmatch(r"(?s)((?:base|encoder|two_hop)\.\w+)?:? ?(.*)", str(error)).groups()
+            raise SettingError(key or "base.model", reason) from error
+
+
+def _check_folder(model: str, encoder: EncoderSettings, two_hop: TwoHop | None) -> None:
+    from eadpr.training.encoder import check_positions, load_pretrained
+
+    for side in [f"{model}/{side}" for side in SIDES] if has_two_sides(model) else [model]:
+        outline = load_pretrained(side, encoder, setting="base.model", weights=False).model
+        if two_hop is not None:
+            check_positions(outline, "two_hop.query_tokens", two_hop.query_tokens)
 
 
 def _check_validation(layout: Layout, settings: Settings, models: Models, trained: list[tuple[str, Settings]]) -> None:
@@ -198,6 +213,8 @@ def _check_multihop(layout: Layout, models: Models, name: str) -> None:
     if "shared" in entry.model_extra.get("encoder", {}):
         raise SettingError(f"{who}.encoder.shared", f"cannot be set here; set {who}.two_hop.shared")
     _check_loss(who, f"arm {entry.of}", config, "two_hop")
+    for key in ("shuffle_questions", "shuffle_passages"):
+        _require(f"train.{key}", getattr(config.train, key), [False], f"of {who} is for arms alone")
     _require("examples.positive", config.examples.positive, ["each"], f"of arm {entry.of} is not for {who}")
 
 

@@ -9,23 +9,25 @@ from typing import Any
 from eadpr.settings.model import Layout, Settings
 
 
-def fill_in(values: dict[str, Any]) -> dict[str, Any]:
-    """Put the values of `recipes` where `auto` stands in `train`; whether they are right is checked afterwards.
+def fill_in(settings: dict[str, Any]) -> dict[str, Any]:
+    """Put the values of `recipes` where `auto` stands in `train` and `query_side`; whether they are right is checked
+    afterwards.
 
     Without validation questions the last weights are kept, as none can be the best.
     """
-    match values:
-        case {"base": {"model": model}, "recipes": {**recipes}, "train": {**train}}:
+    match settings:
+        case {"base": {"model": model}, "recipes": {**recipes}, "train": {**train}, "query_side": {**query_side}}:
             start = "scratch" if model == "scratch" else "pretrained"
-            chosen = {
-                key: recipe[start]
-                for key, recipe in recipes.items()
-                if train.get(key) == "auto" and isinstance(recipe, dict) and start in recipe
-            }
-            if "keep" in chosen and train.get("validation_questions") == 0:
+            of_base = {key: values for key, values in recipes.items() if isinstance(values, dict) and start in values}
+            chosen = {key: values[start] for key, values in of_base.items()}
+            rate = chosen.pop("query_side_learning_rate", "auto")
+            if train.get("validation_questions") == 0:
                 chosen["keep"] = "last"
-            return values | {"train": train | chosen}
-    return values
+            train |= {key: value for key, value in chosen.items() if train.get(key) == "auto"}
+            if query_side.get("learning_rate") == "auto":
+                query_side["learning_rate"] = rate
+            return settings | {"train": train, "query_side": query_side}
+    return settings
 
 
 def with_base(

@@ -108,16 +108,18 @@ def _resolve_named(
     They are the active collection's, and need not fit the settings of other collections. `local` and `arms` are not
     checked yet; the section `base` of an arm and of two hops becomes the base that they start from.
     """
+    with _naming_overrides(layout.collection):
+        check_graph(layout, settings.report)
     models: dict[str, dict[str, Settings]] = {}
     for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
         models[kind] = {}
         for name, entry in getattr(layout, kind).items():
             section = _section_of(entry, local)
             values = merged(local[section], entry.model_extra)
+            if kind == "query_sides":
+                values = fill_in(with_base(local | {section: values}, layout, models, name))[section]
             resolved = checked(Settings.model_fields[section].annotation, values, f"{kind}.{name}.")
             models[kind][name] = settings.model_copy(update={entry.section: resolved})
-    with _naming_overrides(layout.collection):
-        check_graph(layout, settings.report)
     models["arms"], models["multihop"] = {}, {}
     active: dict[str, dict[str, Any]] = {}
     for arm, edges in layout.active.items():

@@ -183,12 +183,13 @@ class ByBase(Section, Generic[By]):
 
 
 class Recipes(Section):
-    """The values that `auto` stands for in `train`, by the encoders that a training starts from."""
+    """The values that `auto` stands for in `train` and `query_side`, by the encoders that a training starts from."""
 
     learning_rate: ByBase[Annotated[float, Field(gt=0)]]
     weight_decay: ByBase[Annotated[float, Field(ge=0)]]
     keep: ByBase[Keep]
     validate_every: ByBase[Annotated[int, Field(ge=0)]]
+    query_side_learning_rate: ByBase[Annotated[float, Field(gt=0)]]
 
 
 class Lora(Section):

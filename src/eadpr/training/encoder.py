@@ -22,7 +22,7 @@ from eadpr.runtime.section import checked
 from eadpr.training.config import EncoderSettings, ResolvedSettings
 from eadpr.training.pretrained import load_whole
 from eadpr.training.projection import DenseLayers, Projection, load_layers
-from eadpr.training.self_description import SETTINGS, UNLIMITED, check_end_token, read_description
+from eadpr.training.self_description import SETTINGS, UNLIMITED, read_description
 
 Side = Literal["question", "passage"]
 TOKENISED_AT_ONCE = 4096  # texts, where there may be many
@@ -45,8 +45,20 @@ class TextEncoder(torch.nn.Module):
             raise ValueError(
                 f"the tokenizer of {model.name_or_path or 'the encoder'} has no padding token; use another"
             )
-        if settings.pooling == "last":
-            check_end_token(tokenizer)
+        single, pair = (
+            tokenizer(*texts, return_special_tokens_mask=True)["special_tokens_mask"] for texts in ("a", ("a", "b"))
+        )
+        self.separates_pairs = 1 in pair[1:-1]
+        if settings.pooling == "last" and not single[-1]:
+            raise ValueError(
+                f"encoder.pooling: last needs a token that ends a text, but the tokenizer of {tokenizer.name_or_path}"
+                " writes none; set mean or cls"
+            )
+        if settings.title == "pair" and not self.separates_pairs:
+            raise ValueError(
+                "encoder.title: pair needs a token between title and text, but the tokenizer of"
+                f" {tokenizer.name_or_path} writes none; set joined"
+            )
         if hasattr(model, "pooler"):
             model.pooler = None  # unused; if a checkpoint lacks it, it is random again at every load
         self.model = model
@@ -56,13 +68,8 @@ class TextEncoder(torch.nn.Module):
         self.side = side
         # Decoders would keep the keys and values of every layer.
         self._options = {"use_cache": False} if "use_cache" in signature(model.forward).parameters else {}
-        longest = max(settings.question_tokens, settings.passage_tokens)
-        if longest > position_limit(model):
-            raise ValueError(
-                f"encoder.question_tokens and encoder.passage_tokens must not exceed the {position_limit(model)} "
-                f"positions of {model.name_or_path or 'the encoder'}, found {longest}"
-            )
         for part, tokens in (("question", settings.question_tokens), ("passage", settings.passage_tokens)):
+            check_positions(model, f"encoder.{part}_tokens", tokens)
             if (prompt := getattr(settings.prompts, part)) and len(self.ids([prompt], None, tokens)[0]) >= tokens:
                 raise ValueError(f"encoder.prompts: {prompt!r} fills the {tokens} tokens of a {part}; shorten it")
 
@@ -163,15 +170,23 @@ def position_limit(model: PreTrainedModel) -> int:
     return limit
 
 
+def check_positions(model: PreTrainedModel, key: str, tokens: int) -> None:
+    """Raise ValueError where the setting `key` asks for more tokens than the model has positions."""
+    if tokens > (limit := position_limit(model)):
+        name = model.name_or_path or "the encoder"
+        raise ValueError(f"{key} must not exceed the {limit} positions of {name}, found {tokens}")
+
+
 def folder_of(folder: Path, side: Side) -> Path:
     return folder / f"{side}_encoder"
 
 
 def pretrained(
-    name: str, revision: str | None = None, *, setting: str = "the encoder"
+    name: str, revision: str | None = None, *, setting: str = "the encoder", weights: bool = True
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load an encoder by `load_whole`; raises ValueError for an encoder-decoder. Errors name the key `setting`."""
-    model, tokenizer = load_whole(name, AutoModel, setting=setting, revision=revision, model_input_names=INPUTS)
+    options = {"revision": revision, "weights": weights, "model_input_names": INPUTS}
+    model, tokenizer = load_whole(name, AutoModel, setting=setting, **options)
     if model.config.is_encoder_decoder:
         raise ValueError(
             f"{setting} {name!r} is an encoder-decoder ({model.config.model_type}); choose an encoder such as"
@@ -181,15 +196,21 @@ def pretrained(
 
 
 def load_pretrained(
-    name: str, overrides: EncoderSettings, *, revision: str | None = None, setting: str = "the encoder"
+    name: str,
+    overrides: EncoderSettings,
+    *,
+    revision: str | None = None,
+    setting: str = "the encoder",
+    weights: bool = True,
 ) -> TextEncoder:
     """Load the one encoder of a folder or hub name as it says of itself, with `overrides` in the place of its settings.
 
+    Without `weights` it computes nothing, but all that does not depend on them is checked.
     Raises ValueError for what `read_description` and `load_whole` refuse, and for states of another size.
     """
     description = read_description(name, revision, setting=setting)
     settings = description.resolve(overrides)
-    model, tokenizer = pretrained(name, revision, setting=setting)
+    model, tokenizer = pretrained(name, revision, setting=setting, weights=weights)
     if description.width not in (None, model.config.hidden_size):
         raise ValueError(
             f"{description.label} pools states of {description.width} numbers, but its model has"

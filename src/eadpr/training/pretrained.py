@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 NAMED = 5  # weights that a message names
 ADAPTERS = "adapter_config.json"  # peft's
@@ -19,14 +19,15 @@ transformers.utils.logging.set_verbosity_error()
 
 
 def load_whole(
-    name: str, kind: Any, *, setting: str, revision: str | None = None, **tokenizer_options: Any
+    name: str, kind: Any, *, setting: str, revision: str | None = None, weights: bool = True, **tokenizer_options: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a model (float32, of the `kind` AutoModel...) and its tokenizer; safetensors only, no code of the model.
 
     transformers fills missing weights with random numbers, leaves out layers that the config does not count, and makes
     an empty tokenizer if the folder has none. All three are refused: ValueError names `setting`, the model and the
     weights. Heads of other tasks may be in the file, and a pooler may be missing.
-    `revision` is a commit or tag of a hub name; None is its main branch.
+    `revision` is a commit or tag of a hub name; None is its main branch. Without `weights` the model is an outline on
+    the device meta, as its config.json says, and all but the weights is checked.
     """
     label = f"{setting} {name!r}"
     _check_adapters(Path(name) / ADAPTERS, label)
@@ -36,16 +37,26 @@ def load_whole(
             f" eadpr convert {name} --out NEW"
         )
     safe = {"trust_remote_code": False, "revision": revision or "main"}
-    checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
     with _as_value_error(f"{label} cannot be loaded by {kind.__name__}"):
-        model, info = kind.from_pretrained(name, dtype=torch.float32, **checks, **safe)
+        model, info = _load(name, kind, safe) if weights else (_outline(name, kind, safe), None)
     if getattr(model, "_hf_peft_config_loaded", False):  # of a hub name
         raise ValueError(f"{label} holds adapters ({ADAPTERS}); {MERGE}")
-    _check_weights(model, info, label)
+    if info is not None:
+        _check_weights(model, info, label)
     with _as_value_error(f"{label}: its tokenizer cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(name, **tokenizer_options, **safe)
     _check_tokenizer(tokenizer, model, label)
     return model, tokenizer
+
+
+def _load(name: str, kind: Any, safe: dict[str, Any]) -> tuple[PreTrainedModel, dict[str, Any]]:
+    checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+    return kind.from_pretrained(name, dtype=torch.float32, **checks, **safe)
+
+
+def _outline(name: str, kind: Any, safe: dict[str, Any]) -> PreTrainedModel:
+    with torch.device("meta"):
+        return kind.from_config(AutoConfig.from_pretrained(name, **safe))
 
 
 def _check_adapters(path: Path, label: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from eadpr.runtime.files import read_json
-from eadpr.runtime.model_folders import SIDES, has_two_sides, is_folder
+from eadpr.runtime.model_folders import SIDES, is_folder
 from eadpr.runtime.section import checked
 from eadpr.training.config import NO_PROMPTS, EncoderSettings, Prompts, ResolvedSettings
 
@@ -126,24 +126,6 @@ def read_class(name: str, revision: str | None = None, *, setting: str = "the mo
     return "SentenceTransformer"
 
 
-def check_folder(name: str, overrides: EncoderSettings, *, setting: str) -> None:
-    """Raise ValueError, which begins with a key, where a model folder cannot be taken with the settings `overrides`."""
-    read_description(name, setting=setting).resolve(overrides)
-    if overrides.pooling == "last":
-        from transformers import AutoTokenizer
-
-        check_end_token(AutoTokenizer.from_pretrained(f"{name}/{SIDES[1]}" if has_two_sides(name) else name))
-
-
-def check_end_token(tokenizer: Any) -> None:
-    """Raise ValueError where a tokenizer of Hugging Face has no token that ends a text."""
-    if tokenizer.eos_token_id is None and tokenizer.sep_token_id is None:
-        raise ValueError(
-            f"encoder.pooling: last needs a token that ends a text, but {tokenizer.name_or_path} has none (eos_token or"
-            " sep_token of its tokenizer); set mean or cls"
-        )
-
-
 class _Files:
     """The files of a model folder, or of a hub repository, downloaded as needed."""
 
@@ -161,7 +143,9 @@ class _Files:
         try:
             return Path(hf_hub_download(self._name, file, revision=self._revision))
         except LocalEntryNotFoundError as error:
-            if try_to_load_from_cache(self._name, file, revision=self._revision) is not None:  # known to be missing
+            # Known to be missing, or all files were downloaded, or sentence-transformers looked, but not for our file.
+            seen = (file, ".gitattributes", *(["modules.json"] if file == SETTINGS else []))
+            if any(try_to_load_from_cache(self._name, name, revision=self._revision) for name in seen):
                 return None
             raise ValueError(f"{self.label}: no hub says whether it has {file}; connect, or name a folder") from error
         except EntryNotFoundError:

@@ -7,7 +7,7 @@ import numpy as np
 
 from eadpr.runtime.files import read_json, write_json
 from eadpr.storage.passages import PassageStore
-from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder, position_limit
+from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder, check_positions
 
 SETTINGS = "multihop.json"  # beside encoder.json
 
@@ -24,19 +24,19 @@ def hop_texts(store: PassageStore, rows: Sequence[int] | np.ndarray) -> list[str
 
 
 def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[str], tokens: int) -> list[np.ndarray]:
-    """Return token ids (int32) of question and hop-1 text as a pair, longest cut first to `tokens`.
+    """Return token ids (int32) of question and hop-1 text as a pair, longest cut first to `tokens`; joined by a space
+    where the tokenizer writes nothing between a pair.
 
     Raises ValueError if the encoder has fewer positions.
     """
-    if tokens > position_limit(encoder.model):
-        raise ValueError(
-            f"two_hop.query_tokens must not exceed the {position_limit(encoder.model)} positions of the encoder, found"
-            f" {tokens}"
-        )
+    check_positions(encoder.model, "two_hop.query_tokens", tokens)
     ids: list[np.ndarray] = []
     for start in range(0, len(questions), TOKENISED_AT_ONCE):
         part = slice(start, start + TOKENISED_AT_ONCE)
-        rows = encoder.ids(encoder.question_texts(questions[part]), list(texts[part]), tokens)
+        firsts, seconds = encoder.question_texts(questions[part]), list(texts[part])
+        if not encoder.separates_pairs:
+            firsts, seconds = [f"{first} {second}" for first, second in zip(firsts, seconds, strict=True)], None
+        rows = encoder.ids(firsts, seconds, tokens)
         ids += [np.array(row, np.int32) for row in rows]
     return ids
 
