@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PIP := "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(PIP) --no-deps --require-hashes -r
 
-.PHONY: help install unlock repro test test-changed test-all docs bench bench-scale faults mutants lint audit sbom clean
+.PHONY: help install unlock repro test test-changed test-all docs bench bench-scale faults lint audit sbom clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -63,9 +63,6 @@ bench-scale: $(VENV)/.installed-test  ## measure how time and memory grow with t
 
 faults: $(VENV)/.installed-test  ## do to the pipeline what goes wrong around it, into docs/faults.md
 	python -m benchmarks.faults
-
-mutants: $(VENV)/.installed-test  ## change one operator or constant at a time and count what the tests notice
-	python -m benchmarks.mutants
 
 lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls and workflows, the spelling of code and pages
 	ruff check .

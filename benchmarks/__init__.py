@@ -11,6 +11,4 @@ NAMES = (
     "passage_encoding",
     "exact_search",
     "bm25_ranking",
-    "has_answer",
-    "preparation",
 )

@@ -12,9 +12,6 @@ from eadpr.corpus.prepare import write_generated
 from eadpr.runtime.machine import Machine
 from eadpr.settings.recipes import fill_in
 from eadpr.settings.resolve import load
-from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Question
-from eadpr.supervision.bm25 import BM25, Searcher, index
 from eadpr.supervision.pairs import Pair
 
 PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"
@@ -68,13 +65,3 @@ def long_pairs(settings: Atlas, count: int) -> Iterator[Pair]:
 def records(settings: Atlas, folder: Path) -> Path:
     write_generated(generate(settings), out=folder / "records")
     return folder / "records"
-
-
-def ranked(settings: Atlas, questions: list[Question], folder: Path) -> list[list[str]]:
-    """For each question the texts that BM25 ranks first."""
-    path = records(settings, folder) / "passages.parquet"
-    (folder / "index").mkdir()
-    bm25 = BM25(**section("bm25"))
-    rankings = Searcher(index(path, folder / "index", bm25=bm25), bm25=bm25).search([q.question for q in questions])
-    store = PassageStore(path)
-    return [store.texts(store.rows([passage_id for passage_id, _ in ranking])) for ranking in rankings]

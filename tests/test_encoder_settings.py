@@ -269,7 +269,10 @@ def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path, fi
 def test_last_needs_a_token_that_ends_a_text_and_pair_one_between(tmp_path, monkeypatch, form, pooling, asked, key):
     kind, config, _, _, tokens = MODELS["qwen3"]
     monkeypatch.setitem(MODELS, "qwen3", (kind, config, form, form.replace("$A", "$A $B"), tokens))
-    assert refused_key(write_model(tmp_path / "model", "qwen3", pooling=pooling), asked, {}) == key
+    assert (
+        refused_key(write_model(tmp_path / "model", "qwen3", pooling=pooling), asked, {"two_hop": {"query_tokens": 64}})
+        == key
+    )
 
 
 def refused_key(model: Path, asked: dict, of_two_hops: dict) -> str | None:

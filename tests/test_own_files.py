@@ -276,7 +276,7 @@ def test_what_a_collections_file_lacks_is_named(project, files, text, said):
     described = project / "data" / "collections" / "half.yaml"
     described.parent.mkdir(parents=True)
     described.write_text(text)
-    with pytest.raises(ValueError, match=rf"collections/half\.yaml: {said}"):
+    with pytest.raises(ValueError, match=rf"collections\.half\.{said}"):
         add_files("half", files, params=project / "params.yaml")
 
 

@@ -111,21 +111,6 @@ def test_lines_can_be_read(page):
     assert not re.search("(?m)^(<{7}|>{7}) ", page.read_text(encoding="utf-8")), "a merge is not finished"
 
 
-def test_no_page_repeats_another():
-    """In no two pages stand the same 20 words in a row; a quoted passage, code and what code wrote may."""
-    seen: dict[tuple[str, ...], str] = {}
-    for page in (page for page in PAGES if page.name not in BY_CODE):
-        text = re.sub(r"(?ms)^```.*?^```|^>.*?$|\]\([^)]*\)", "", page.read_text(encoding="utf-8")).lower()
-        words = re.findall(r"[\w'’.=+/@-]*\w", text)
-        runs = {tuple(words[i : i + 20]) for i in range(len(words) - 19)}
-        assert [(seen[run], page.name, " ".join(run)) for run in runs if run in seen] == []
-        seen |= dict.fromkeys(runs, page.name)
-
-
-def test_the_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
-
-
 def test_the_site_holds_every_page(tmp_path):
     write(tmp_path / "pages")
     assert {*MADE, "index.md", "studies/index.md", "howto/explore.md"} <= {

@@ -3,16 +3,15 @@
 import copy
 import json
 from pathlib import Path
-from typing import get_args, get_origin
 
 import pytest
 from ruamel.yaml import YAML
 
 from eadpr.corpus.sources import Prepare, Source
 from eadpr.runtime.section import Sets
+from eadpr.settings import checks
 from eadpr.settings import resolve as params
 from eadpr.settings.command import declared
-from eadpr.settings.model import Layout, Of
 from eadpr.settings.yaml import SettingError
 from eadpr.writers.config import EndpointTask, Given, Seq2Seq, Writer
 from tests.repository import ROOT
@@ -26,7 +25,6 @@ GOOD["active"] = {arm: edges for arm, edges in GOOD["active"].items() if arm in 
 GOOD["arms"]["eadpr"] = {}
 
 
-CONFIG_OF = {"base": "bases/base.json", "annotator": "annotator.json"}
 ACTIVE = {"negatives": "bm25", "init": "base"}
 AGAIN = {"repeats": "dpr", "seed": 2} | ACTIVE
 TWO = {"encoder": {"shared": False}}
@@ -85,53 +83,12 @@ def test_what_is_wrong_is_named_by_the_key_that_has_to_be_changed(case):
     assert refused(with_changes(GOOD, ON[case.get("on")] | case["set"])).key == case["key"]
 
 
-@pytest.mark.parametrize("on", ON)
-def test_what_is_wrong_is_so_for_what_was_set_alone(on):
-    params.configs(with_changes(GOOD, ON[on]))
-
-
-def test_every_name_in_an_entry_is_an_edge():
-    entries = {
-        kind: get_args(field.annotation)[1]
-        for kind, field in Layout.model_fields.items()
-        if kind not in ("collections", "arms", "bases") and get_origin(field.annotation) is dict
-    }
-    plain = {
-        (kind, field)
-        for kind, entry in entries.items()
-        for field, info in entry.model_fields.items()
-        if not any(isinstance(said, Of) for said in info.metadata)
-    }
-    assert plain == {("active", "repeats"), ("active", "seed")}  # other trainings of an arm, not made from it
-
-
 def test_the_default_writes_one_file_per_stage_and_arm_stage():
     files = params.configs(GOOD)
     expected = {f"{arm}/{stage}.json" for arm in GOOD["active"] for stage in ("negatives", "examples", "train")}
     expected |= {"bases/base.json"} | {config for config in declared() if "{" not in config}
     assert set(files) == expected
     json.dumps(files, allow_nan=False)
-
-
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"train.steps": "x" * 200}, f"train.steps: Input should be a valid integer (found '{'x' * 76}...)"),
-    ({"loss.tau1": -1, "loss.tau3": 2}, "loss.tau1: Input should be greater than or equal to 0 (found -1)\n"
-     "params.yaml: loss.tau3: unknown key (found 2)"),
-    ({"fused.hybrid": {"first": "bm25", "second": "picl"}},
-     "fused.hybrid.second: 'picl' is not one of bm25, active (dpr, eadpr); it is under arms, but not active"),
-    ({"arms.eadpr.examples": {"forms": {"cut": 0.0, "swapped": 1.0}}},
-     "examples.forms: 'swapped' of arm eadpr is not in distractors.forms; use 'cut' or 'filled'"),
-    ({"negatives.depth": 101}, "negatives.depth: 101 is more than bm25.depth, the depth of the ranking bm25 that arm"
-     " dpr mines, 100; lower the one, or raise the other"),
-    (HYBRID, "positives.validation: is 0, but fused.hybrid, by: weighted, needs some; raise it, or sets.validation"),
-    ({"active.dpr.negatives": "eadpr", "active.eadpr.negatives": "dpr"},
-     "active.dpr: is its own input (active.dpr -> active.eadpr -> active.dpr); name another ranking, reader or model in"
-     " one of them"),
-    ({"probe.strategy": "window"} | OF_WINDOWS, "probe.placebos: 'placebo' is a sentence, but probe.strategy window is"
-     " inside one; use 'placebo_words' or 'placebo_inside'"),
-])  # fmt: skip
-def test_a_message_says_what_is_wrong_and_what_to_do(changes, message):
-    assert str(refused(with_changes(GOOD, changes))) == f"params.yaml: {message}"
 
 
 def test_an_arms_forms_take_the_place_of_the_sections_in_its_examples_alone():
@@ -177,60 +134,6 @@ def test_a_folder_of_sources_is_in_git_only_where_no_file_is_brought(collection)
     """DVC tracks no folder that git has a file of; `fetch` needs the folder of a collection of downloads."""
     brought = any("path" in file for file in WHOLE["collections"][collection]["source"]["files"])
     assert (ROOT / "data/sources" / collection / "README").exists() != brought
-
-
-@pytest.mark.parametrize("collection", WHOLE["collections"])
-def test_every_collection_can_be_the_active_one(collection):
-    files = params.configs(WHOLE | {"collection": collection})["prepare.json"]["source"]["files"]
-    assert files or collection == "atlas"
-
-
-def test_every_metric_of_evaluate_can_be_a_column():
-    names = "top1 top5 top20 top100 mrr100 id_top1 id_mrr100 ndcg10 map100 recall20 recall100 all2 all10 all20"
-    names += " aa aa_evidence placebo controlled_aa"
-    values = changed("report.columns", names.split())
-    assert params.configs(values)["report.json"]["report"]["columns"] == names.split()
-
-
-@pytest.mark.parametrize("section", ["base", "annotator"])
-def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refused(section, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("models/own/1_Pooling").mkdir(parents=True)
-    for name in ("config.json", "model.safetensors", "vocab.txt", "README.md", "pytorch_model.bin"):
-        Path("models/own", name).write_text("{}" if name == "config.json" else name)
-    values = changed(f"{section}.model", "models/own")
-    before = params.configs(values)
-    names = set(before[CONFIG_OF[section]][f"{section}_files"]["sha256"])
-    assert names == {"config.json", "model.safetensors", "vocab.txt"}
-    Path("models/own/README.md").write_text("other")
-    assert params.configs(values) == before
-    Path("models/own/model.safetensors").write_text("other")
-    after = params.configs(values)
-    assert {name for name in after if after[name] != before[name]} == {CONFIG_OF[section]}
-    values[section]["revision"] = "v2"
-    assert refused(values).key == f"{section}.revision"
-
-
-@pytest.mark.parametrize("section", ["base", "annotator"])
-def test_what_is_neither_folder_nor_hub_name_is_named(section, tmp_path):
-    assert refused(changed(f"{section}.model", str(tmp_path / "nowhere"))).key == f"{section}.model"
-    files = params.configs(changed(f"{section}.model", "org/name-1.0"))
-    assert files[CONFIG_OF[section]][f"{section}_files"] == {"sha256": {}}
-
-
-def test_a_folder_named_as_what_the_pipeline_builds_is_not_looked_at(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("scratch", "build"):
-        Path(name).mkdir()
-        Path(name, "config.json").write_text("{}")
-    assert params.configs(GOOD)["bases/base.json"]["base_files"] == {"sha256": {}}
-    assert params.configs(GOOD)["annotator.json"]["annotator_files"] == {"sha256": {}}
-
-
-def test_a_missing_section_is_named():
-    values = copy.deepcopy(GOOD)
-    del values["loss"]
-    assert str(refused(values)) == "params.yaml: loss: Field required"
 
 
 def test_settings_merge_shared_then_collection_then_arm():
@@ -282,12 +185,6 @@ def test_exponents_without_a_point_are_numbers(tmp_path):
     assert params.load(path) == {"lr": 1e-06}
 
 
-def test_the_reference_form_leaves_arms_without_distractors_alone():
-    files = params.configs(changed("loss.form", "reference"))
-    assert files["eadpr/train.json"]["loss"]["form"] == "reference"
-    assert files["dpr/train.json"]["loss"]["form"] == "paper"
-
-
 def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_reported():
     values = changed("robustness", MEASURED | {"arms": ["eadpr", "dpr2"]})
     values["active"]["dpr2"] = AGAIN
@@ -334,16 +231,6 @@ def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():
     assert params.configs(other) == files
 
 
-def test_a_repeated_arm_differs_by_its_seed_alone_and_shares_a_row():
-    files = params.configs(changed("active.dpr2", AGAIN))
-    for stage in ("negatives", "examples"):
-        assert files[f"dpr2/{stage}.json"] == files[f"dpr/{stage}.json"]
-    one, two = files["dpr/train.json"], files["dpr2/train.json"]
-    assert two["train"] == one["train"] | {"seed": 2}
-    assert {k: v for k, v in two.items() if k != "train"} == {k: v for k, v in one.items() if k != "train"}
-    assert files["report.json"]["report"]["trainings"] == {"dpr": ["dpr", "dpr2"], "eadpr": ["eadpr"]}
-
-
 def recipe_of(file: dict) -> tuple:
     return tuple(file["train"][key] for key in ("learning_rate", "weight_decay", "keep", "validate_every"))
 
@@ -384,44 +271,6 @@ def test_what_is_set_stands_before_a_recipe_and_a_recipe_may_be_set():
     assert files["eadpr/train.json"]["train"]["keep"] == "last", "where nothing is validated"
 
 
-@pytest.mark.parametrize(("path", "value"), [
-    ("recipes.learning_rate.scratch", 0.0), ("recipes.keep.pretrained", "first"), ("recipes.steps", {}),
-    ("train.epochs", "auto"), ("train.layers", 0), ("train.layers", 3), ("loss.scale", 0), ("loss.scale", "automatic"),
-    ("loss.scale", float("inf")),
-])  # fmt: skip
-def test_a_wrong_recipe_layer_or_scale_is_named(path, value):
-    assert refused(changed(path, value)).key.startswith(path)
-
-
-def test_bases_are_overrides_of_the_section_base():
-    files = params.configs(changed("bases.base2", {"seed": 2}))
-    one, two = files["bases/base.json"], files["bases/base2.json"]
-    assert two["base"] == one["base"] | {"seed": 2}
-    assert {k: v for k, v in two.items() if k != "base"} == {k: v for k, v in one.items() if k != "base"}
-
-
-def test_fused_rankings_are_told_to_the_report_and_may_be_compared():
-    values = changed("fused.hybrid", {"first": "bm25", "second": "eadpr"})
-    values["report"]["compare"] = {"hybrid": "eadpr"}
-    values["fused"]["by-rank"] = {"first": "bm25", "second": "eadpr", "by": "reciprocal", "k": 10}
-    files = params.configs(values)
-    assert files["report.json"]["report"]["fused"] == ["hybrid", "by-rank"]
-    assert files["fused/hybrid.json"]["fuse"] == GOOD["fuse"]
-    assert files["fused/by-rank.json"]["fuse"] == GOOD["fuse"] | {"by": "reciprocal", "k": 10}
-    before = params.configs(GOOD)
-    changed_files = {"report.json", "explore.json", "fused/hybrid.json", "fused/by-rank.json"}
-    assert {name for name in files if files[name] != before.get(name)} == changed_files
-
-
-def test_negatives_may_be_mined_from_a_fused_ranking_as_deep_as_it_goes():
-    values = changed("fused.both", {"first": "bm25", "second": "dpr"})
-    values["active"]["eadpr-mined"] = {"negatives": "both", "init": "base"}
-    values["arms"]["eadpr-mined"] = {"negatives": {"depth": 100}}
-    assert params.configs(values)["eadpr-mined/negatives.json"]["negatives"]["depth"] == 100
-    values["arms"]["eadpr-mined"]["negatives"]["depth"] = 101
-    assert refused(values).key == "negatives.depth"
-
-
 def test_what_needs_neither_placebos_nor_validation_questions_may_be():
     changes = {"probe": {"strategy": "gold", "also": [], "placebos": []}, "evidence.strategies": ["pseudo", "gold"]}
     assert params.configs(with_changes(GOOD, changes))
@@ -440,24 +289,8 @@ def test_what_is_cut_inside_a_sentence_goes_with_placebos_of_words_and_with_none
     assert params.configs(with_changes(GOOD, random)), "a sentence beside another one"
 
 
-def test_query_sides_override_their_section_and_arms_start_from_them():
-    values = changed("query_sides.tuned", {"of": "eadpr", "seed": 4})
-    values["active"]["eadpr-qsft"] = {"negatives": "bm25", "init": "tuned"}
-    files = params.configs(values)
-    found = files["query_sides/tuned.json"]
-    assert set(found) == {"query_side", "machine"}
-    assert found["query_side"] == GOOD["query_side"] | {"seed": 4, "learning_rate": 3e-4}
-    assert files["eadpr-qsft/train.json"]["train"]["steps"] == 0
-
-
-def test_trainings_stand_in_the_order_of_their_seeds_in_which_two_arms_are_paired():
-    values = changed("active.dpr3", AGAIN | {"seed": 3})
-    values["active"]["dpr2"] = AGAIN
-    report = params.configs(values)["report.json"]["report"]
-    assert report["trainings"]["dpr"] == ["dpr", "dpr2", "dpr3"]
-
-
-def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path):
+def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "_check_folder", lambda *_: None)  # a base has to be one
     for side in ("question_encoder", "passage_encoder"):
         (tmp_path / side).mkdir()
         (tmp_path / side / "model.safetensors").write_text("the same")
@@ -469,19 +302,6 @@ def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path):
     params.configs(values)
 
 
-def test_readers_override_their_section_and_rows_of_their_report_are_what_they_read():
-    values = changed("readers.small", {"ranking": "bm25", "init": "models/base", "epochs": 1})
-    values["readers"]["fused"] = {"ranking": "dpr", "init": "annotator", "kind": "fid"}
-    values["active"]["dpr2"] = AGAIN
-    values["reading"] = {"readers": ["small"], "rankings": ["gold", "bm25", "dpr2", "eadpr"], "gold": ["gold"]}
-    files = params.configs(values)
-    assert files["readers/small.json"]["reader"] == GOOD["reader"] | {"epochs": 1}
-    assert files["readers/small.json"]["reader_files"] == {"sha256": {}}
-    assert files["readers/fused.json"]["reader"]["kind"] == "fid"
-    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"], "gold": ["gold"]}
-    assert files["report.json"]["report"]["reading"]["trainings"] == rows
-
-
 def test_a_reader_need_not_fit_the_settings_of_other_collections():
     """Of 96 tokens, 64 hold question and title as atlas cuts them; as wiki18 does, 128 would."""
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "tokens": 96})
@@ -489,95 +309,92 @@ def test_a_reader_need_not_fit_the_settings_of_other_collections():
     assert refused(values | {"collection": "wiki18"}).key == "readers.x"
 
 
-def test_the_folder_of_a_reader_is_hashed(tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-    values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "model": str(tmp_path)})
-    assert set(params.configs(values)["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
-    values["readers"]["x"]["model"] = "no such folder"
-    assert refused(values).key == "reader.model"
+def test_every_wrong_key_has_a_line_with_what_was_found():
+    assert str(refused(with_changes(GOOD, {"loss.tau1": -1, "loss.tau3": 2}))) == (
+        "params.yaml: loss.tau1: Input should be greater than or equal to 0 (found -1)\n"
+        "params.yaml: loss.tau3: unknown key (found 2)"
+    )
 
 
-def two_hop(**changes) -> dict:
-    """With `multihop.mdr` of eadpr; `changes` are of the collection."""
-    values = changed("multihop.mdr", copy.deepcopy(MDR))
-    values["collections"]["atlas"]["settings"] = params.merged(EACH, changes)
-    return values
+@pytest.mark.parametrize("section", ["base", "annotator", "reader"])
+def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refused(section, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(checks, "_check_folder", lambda *_: None)  # a base has to be one
+    config, place = {
+        "base": ("bases/base.json", "base"), "annotator": ("annotator.json", "annotator"),
+        "reader": ("readers/x.json", "readers.x"),
+    }[section]  # fmt: skip
+    Path("models/own/1_Pooling").mkdir(parents=True)
+    for name in ("config.json", "model.safetensors", "vocab.txt", "README.md", "pytorch_model.bin"):
+        Path("models/own", name).write_text(name)
+    readers = {"readers.x": FROM_BM25} if section == "reader" else {}
+    values = with_changes(GOOD, readers | {f"{place}.model": "models/own"})
+    before = params.configs(values)
+    assert set(before[config][f"{section}_files"]["sha256"]) == {"config.json", "model.safetensors", "vocab.txt"}
+    Path("models/own/README.md").write_text("other")
+    assert params.configs(values) == before
+    Path("models/own/model.safetensors").write_text("other")
+    after = params.configs(values)
+    assert {name for name in after if after[name] != before[name]} == {config}
+    assert refused(with_changes(values, {f"{place}.revision": "v2"})).key == f"{section}.revision"
+    assert refused(with_changes(values, {f"{place}.model": "no such folder"})).key == f"{section}.model"
+    of_hub = params.configs(with_changes(values, {f"{place}.model": "org/name-1.0"}))
+    assert of_hub[config][f"{section}_files"] == {"sha256": {}}
 
 
-def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes_and_a_row():
-    values = two_hop()
-    values["multihop"]["mdr"] |= {"train": {"batch_size": 120}, "two_hop": {"query_tokens": 350}}
-    values["report"]["compare"] = {"mdr": "eadpr"}
-    files = params.configs(values)
-    found = files["multihop/mdr.json"]
-    assert set(found) == {"loss", "train", "encoder", "two_hop", "machine"}
-    of_arm = files["eadpr/train.json"]
-    assert (found["loss"], found["train"]) == (of_arm["loss"], of_arm["train"] | {"batch_size": 120})
-    assert found["two_hop"] == GOOD["two_hop"] | {"query_tokens": 350}
-    assert files["report.json"]["report"]["fused"] == ["mdr"]
-    narrow = params.configs(two_hop(beam={"width": 10}))
-    assert {name for name in narrow if narrow[name] != params.configs(two_hop())[name]} == {"retrieve_multihop.json"}
+RANKED = {"active.eadpr-mined": {"negatives": "clean", "init": "base"}, "arms.eadpr-mined": EACH}
+PATHS = ON["paths"] | {"readers.x": TAUGHT | {"epochs": 1, "init": "models/mdr"}}
 
 
-def reading_paths(**changes) -> dict:
-    """`two_hop` with a reader of its paths; `changes` are of readers.x."""
-    values = two_hop()
-    values["readers"] = {"x": TAUGHT | changes}
-    values["reading"] = READING | {"rankings": ["mdr"]}
-    return values
+@pytest.mark.parametrize(("changes", "file", "section", "own"), [
+    ({"bases.base2": {"seed": 2}}, "bases/base2.json", "base", {"seed": 2}),
+    ({"fused.f": {"first": "bm25", "second": "eadpr", "by": "reciprocal", "k": 9}}, "fused/f.json", "fuse",
+     {"by": "reciprocal", "k": 9}),
+    ({"query_sides.q": {"of": "eadpr", "seed": 4}}, "query_sides/q.json", "query_side",
+     {"seed": 4, "learning_rate": 3e-4}),
+    ({"readers.x": FROM_BM25 | {"tokens": 96}}, "readers/x.json", "reader", {"tokens": 96}),
+    ({"readers.x": {"ranking": "dpr", "init": "annotator", "kind": "fid"}}, "readers/x.json", "reader",
+     {"kind": "fid"}),
+    ({"readers": HALVES, "denoised.clean": CLEAN | {"above": 0.9}} | RANKED, "denoised/clean.json", "denoise",
+     {"above": 0.9}),
+    ({"readers.all": FROM_BM25, "denoised.clean": CLEAN | {"readers": ["all", "all"]}}, "denoised/clean.json",
+     "denoise", {}),
+    (TWO_HOPS | {"multihop.mdr.two_hop": {"query_tokens": 350}}, "multihop/mdr.json", "two_hop",
+     {"query_tokens": 350}),
+    (PATHS, "readings/x.json", "reader", {**GOOD["path_reader"], "epochs": 1, "kind": "paths"}),
+    (PATHS | {"reader.kind": "paths", "readers.x": {"ranking": "mdr", "init": "models/mdr"}}, "readings/x.json",
+     "reader", {**GOOD["path_reader"], "kind": "paths"}),
+])  # fmt: skip
+def test_a_named_entry_overrides_its_section_and_reruns_nothing_but_the_report(changes, file, section, own):
+    files = params.configs(with_changes(GOOD, changes))
+    assert files[file][section] == GOOD[section] | own
+    without = {key: value for key, value in changes.items() if key == "collections.atlas.settings"}
+    before = params.configs(with_changes(GOOD, without))
+    assert {name for name in before if before[name] != files[name]} <= {"report.json", "explore.json"}
 
 
-def test_readers_of_paths_override_their_section_and_rows_of_their_report_are_what_they_read(tmp_path):
-    files = params.configs(reading_paths(epochs=1, init="models/mdr"))
-    found = files["readers/x.json"]
-    assert set(found) == {"reader", "reader_files", "machine"}
-    assert found["reader"] == GOOD["path_reader"] | {"epochs": 1, "kind": "paths"}
-    assert files["readings/x.json"]["reader"] == found["reader"]
-    assert files["report.json"]["report"]["reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
-    assert files["report.json"]["report"]["of_paths"] == ["x"]
-    before = params.configs(two_hop())
-    assert {name for name in before if before[name] != files[name]} == {"report.json", "explore.json"}
-    (tmp_path / "config.json").write_text("{}")
-    files = params.configs(reading_paths(model=str(tmp_path)))
-    assert set(files["readers/x.json"]["reader_files"]["sha256"]) == {"config.json"}
+def test_rows_of_the_report_are_what_is_trained_ranked_and_read_with_trainings_by_seed():
+    own = ON["paths"] | {
+        "active.dpr3": AGAIN | {"seed": 3}, "active.dpr2": AGAIN, "report.compare": {"hybrid": "eadpr", "mdr": "eadpr"},
+        "fused.hybrid": {"first": "bm25", "second": "eadpr"}, "readers.small": FROM_BM25,
+        "reading": {"readers": ["x"], "rankings": ["mdr"], "gold": []},
+    }  # fmt: skip
+    files = params.configs(with_changes(GOOD, own))
+    report = files["report.json"]["report"]
+    assert report["trainings"] == {"dpr": ["dpr", "dpr2", "dpr3"], "eadpr": ["eadpr"]}
+    assert (report["fused"], report["one_hop"], report["of_paths"]) == (["hybrid", "mdr"], {"mdr": "eadpr"}, ["x"])
+    assert report["reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
+    reading = {"readers": ["small"], "rankings": ["gold", "bm25", "dpr2", "eadpr"], "gold": ["gold"]}
+    files = params.configs(with_changes(GOOD, own | {"reading": reading}))
+    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"], "gold": ["gold"]}
+    assert files["report.json"]["report"]["reading"]["trainings"] == rows
+    one, two = files["dpr/train.json"], files["dpr2/train.json"]
+    assert two == one | {"train": one["train"] | {"seed": 2}}
+    assert files["dpr2/examples.json"] == files["dpr/examples.json"]
 
 
-def test_the_kind_of_a_reader_may_stand_in_the_shared_section():
-    values = reading_paths()
-    expected = params.configs(values)["readers/x.json"]
-    del values["readers"]["x"]["kind"]
-    values["reader"] = values["reader"] | {"kind": "paths"}
-    assert params.configs(values)["readers/x.json"] == expected
-
-
-def test_denoised_rankings_override_their_section_and_arms_mine_them():
-    values = changed("denoised.clean", CLEAN | {"above": 0.9})
-    values["readers"] = HALVES
-    values["active"]["eadpr-mined"] = {"negatives": "clean", "init": "base"}
-    assert refused(values).key == "examples.positive"
-    values["arms"]["eadpr-mined"] = values["arms"]["eadpr-mined"] | {"examples": {"positive": "each"}}
-    files = params.configs(values)
-    assert files["denoised/clean.json"] == {"denoise": GOOD["denoise"] | {"above": 0.9}}
-    assert [files[f"readers/of{half}.json"]["reader"]["half"] for half in (0, 1)] == [0, 1]
-    before = params.configs(GOOD)
-    assert {name: files[name] for name in before if not name.startswith(("report", "explore"))} == {
-        name: before[name] for name in before if not name.startswith(("report", "explore"))
-    }
-
-
-def test_one_reader_may_score_both_halves():
-    values = changed("denoised.clean", {"of": "bm25", "readers": ["all", "all"]})
-    values["readers"] = {"all": {"ranking": "bm25", "init": "models/base"}}
-    assert "denoised/clean.json" in params.configs(values)
-
-
-def test_readers_read_rankings_of_two_hops():
-    values = two_hop(beam={"paths": 50})
-    values["readers"] = {"x": {"ranking": "bm25", "init": "models/base"}}
-    values["reading"] = READING | {"rankings": ["bm25", "mdr"]}
-    assert params.configs(values)["report.json"]["report"]["reading"]["trainings"] == {"bm25": ["bm25"], "mdr": ["mdr"]}
-    values["readers"]["x"]["ranking"] = "mdr"
-    assert refused(values).key == "readers.x.ranking"
-    values["readers"]["x"]["ranking"] = "bm25"
-    values["collections"]["atlas"]["settings"]["beam"]["paths"] = 49
-    assert refused(values).key == "read.top_k"
+def test_two_hop_retrieval_has_its_arms_settings_with_its_own_changes():
+    files = params.configs(with_changes(GOOD, TWO_HOPS | {"multihop.mdr.train": {"batch_size": 120}}))
+    hops, arm = files["multihop/mdr.json"], files["eadpr/train.json"]
+    assert set(hops) == {"loss", "train", "encoder", "two_hop", "machine"}
+    assert (hops["loss"], hops["train"]) == (arm["loss"], arm["train"] | {"batch_size": 120})

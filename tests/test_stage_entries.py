@@ -67,12 +67,6 @@ def test_a_path_follows_from_names_or_is_given(monkeypatch, name, options, expec
     assert [str(paths[key]) for key in ("config", "init", "out")] == expected
 
 
-def test_a_missing_name_is_asked_for():
-    made = Stage(TRAIN, "{arm}/train.json", {"init": "C/models/{init}", "out": "C/{arm}"})
-    with pytest.raises(ValueError, match="--init, or an absolute path"):
-        made.locate({"arm": "eadpr"}, {"collection": "atlas"})
-
-
 @pytest.mark.parametrize(
     ("line", "name"), [("collection: toy", "toy"), ("collection: 'a-b' # c", "a-b"), ("x: 1", None)]
 )

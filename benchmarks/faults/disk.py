@@ -1,6 +1,7 @@
 """Stages of the toy where they find no room, may not write or read, or stand in surroundings of another kind."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from random import Random
 from benchmarks.faults import toy
 from benchmarks.faults.counts import Count, Outcome, Tally, refused
 from benchmarks.faults.toy import Bench, Ended, Stage, State
+from tests.repository import stage_paths
 
 PAGE = 4096  # bytes: what the disk in memory counts in
 ROOMY = {"size": 2**26, "nr_inodes": 10_000}
@@ -31,7 +33,7 @@ def run(seed: int, folder: Path, share: float) -> list[Count]:
     project = toy.built(folder)
     bench, spaced = (Bench(project, folder / name) for name in ("bench-disk", "bench in a path with spaces"))
     stages = [stage for stage in toy.stages(project) if not stage.name.endswith("@dpr")]
-    writes = [stage for stage in stages if set(stage.outs) <= set(stage.words)]  # `configs` is told by params.yaml
+    writes = [stage for stage in stages if stage.name != "configs"]  # which writes where params.yaml says
     trials: dict[str, tuple[list[Stage], Trial]] = {}
     if can_mount(folder):
         for name in ("size", "nr_inodes", "read-only"):
@@ -79,7 +81,7 @@ def can_mount(folder: Path) -> bool:
 def no_room(bench: Bench, name: str, stage: Stage, random: Random) -> tuple[Outcome, str]:
     """Outputs, kept work and temporary files lie on a disk with part of the room that they take; then it gets more."""
     small = bench.folder / "small"
-    within = Stage(stage.name, moved(stage.words, stage.outs), stage.reads, list(moved(stage.outs, stage.outs)))
+    within = writing_into(small, stage)
     given = {"EADPR_CACHE": str(small / "cache"), "TMPDIR": str(small / "tmp")}
     bench.clear(stage)
     with mounted(small, **ROOMY):
@@ -125,8 +127,11 @@ def unexpected(bench: Bench, ended: Ended, whole: State, said: str, names: list[
     return None if how == "clear" else (how, f"{said}: {ended.said[-600:]}")
 
 
-def moved(words: list[str], outs: list[str]) -> list[str]:
-    return [f"small/{word}" if word in outs else word for word in words]
+def writing_into(folder: Path, stage: Stage) -> Stage:
+    paths = stage_paths(shlex.join(["-m", *stage.words]))
+    outs = {name: str(path) for name, path in paths.items() if str(path) in stage.outs}
+    words = [*stage.words, *(word for name, out in outs.items() for word in (f"--{name}", str(folder / out)))]
+    return Stage(stage.name, words, stage.reads, [f"{folder.name}/{out}" for out in stage.outs])
 
 
 def remount(folder: Path, *options: str) -> None:

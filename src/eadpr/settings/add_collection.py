@@ -43,15 +43,16 @@ WITHOUT_ANSWERS = {
 
 
 class Added(NamedTuple):
-    """`file` describes the collection; `answers` is False where it is new and its training questions have none, so that
-    nothing can find their evidence; `held_out` tells whether test questions are drawn from its questions; `report`
-    counts passages and questions, and has examples of the records (empty for an old collection, which is not read)."""
+    """`file` describes the collection; without `answers` to its training questions nothing can find their evidence.
+
+    `report` counts passages and questions, and has examples of the records; empty for an old collection.
+    """
 
     folder: Path
     file: Path
-    answers: bool
-    held_out: bool
-    report: dict[str, Any]
+    answers: bool = True
+    held_out: bool = False
+    report: dict[str, Any] = {}
 
 
 def add_own(
@@ -71,7 +72,8 @@ def add_own(
     block = _describe(inputs, share=share, split_words=split_words)
     report = _read_files(block, values, inputs.paths)
     _check_sets(block, report, list(inputs.questions.values()))
-    answers = _have_answers(block, report)
+    sets = [report["sets"][set_name] for set_name in block["sets"]["train"]]
+    answers = any(counts["without_answers"] < counts["questions"] for counts in sets)
     if not answers:
         block["settings"] |= WITHOUT_ANSWERS
     folder, file = _folder(name, params), collection_file(name, params=params)
@@ -93,15 +95,15 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
             f"there is no collection {name!r}, in {params} or in {collection_file(name, params=params)} (there are"
             f" {', '.join(values['collections'])}); for files of your own give --passages and --questions"
         )
-    block, file, folder = values["collections"][name], _description(name, params), _folder(name, params)
-    source = checked(Collection, block, f"collections.{name}." if file == params else "", path=file).source
+    folder = _folder(name, params)
+    source = checked(Collection, values["collections"][name], f"collections.{name}.").source
     expected, new = {entry.path for entry in source.files if entry.path is not None}, set(_by_name(files))
     if unknown := sorted(new - expected):
         names = ", ".join(sorted(expected)) or "only downloads"
         raise ValueError(f"{unknown[0]}: {name} has no file of that name; it has {names}")
     if missing := sorted(path for path in expected - new if not (folder / path).is_file()):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
-    return Added(_copy(name, files, params), file, True, False, {})
+    return Added(_copy(name, files, params), _description(name, params))
 
 
 def is_described(name: str, params: Path) -> bool:
@@ -142,14 +144,15 @@ def _describe(inputs: OwnFiles, *, share: float, split_words: int | None) -> dic
 
 def _load_values(name: str, params: Path) -> dict[str, Any]:
     """Load params.yaml, for a collection that may have this name."""
-    refused = f"{name!r} cannot name a collection"
     if not re.fullmatch(COLLECTION, name):
-        raise ValueError(f"{refused}; use lower-case letters, digits and '-', as in my-corpus")
-    if re.fullmatch(NO_TEXT, name):
-        raise ValueError(f"{refused}: settings would read another value; take one as c-{name}")
-    if name in TAKEN:
-        raise ValueError(f"{refused}: data/{name}/ is {TAKEN[name]}; take another name")
-    return load(params)
+        advice = "use lower-case letters, digits and '-', as in my-corpus"
+    elif re.fullmatch(NO_TEXT, name):
+        advice = f"settings would read another value; take one as c-{name}"
+    elif name in TAKEN:
+        advice = f"data/{name}/ is {TAKEN[name]}; take another name"
+    else:
+        return load(params)
+    raise ValueError(f"{name!r} cannot name a collection: {advice}")
 
 
 def _read_files(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
@@ -199,12 +202,6 @@ def _check_sets(block: dict[str, Any], report: dict[str, Any], files: Sequence[P
                 f"{names}: none of the {counts['questions']:,} questions of {question_set} has answers or positives, so"
                 f" that no passage is right for any; add a column answers (texts) or positives (passage ids){advice}"
             )
-
-
-def _have_answers(block: dict[str, Any], report: dict[str, Any]) -> bool:
-    """Tell whether any question to train on has answers."""
-    sets = [report["sets"][name] for name in block["sets"]["train"]]
-    return any(counts["without_answers"] < counts["questions"] for counts in sets)
 
 
 def _count_in_both(block: dict[str, Any], records: Path) -> dict[str, int]:

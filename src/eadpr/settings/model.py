@@ -29,14 +29,8 @@ RESERVED = (
     "bm25", "bases", "denoised", "fused", "evidence", GOLD, "multihop", "near_duplicates", "query_sides",
     "readers", "readings",
 )  # fmt: skip
-# Kinds of entries, and those whose names each must not take.
-APART = {
-    "query_sides": ("bases",),
-    "active": ("bases", "query_sides"),
-    "fused": ("active", "arms", "bases"),
-    "multihop": ("active", "arms", "bases", "fused", "query_sides"),
-    "denoised": ("active", "arms", "bases", "fused", "multihop"),
-}
+# Kinds of entries that leave files in the same folders, so that no two have the same name.
+APART = ("bases", "active", "arms", "query_sides", "fused", "multihop", "denoised")
 
 
 class Of(NamedTuple):
@@ -122,7 +116,7 @@ class Reading(Section):
     @model_validator(mode="after")
     def _check_matrix(self) -> Self:
         _check_lists(readers=self.readers, rankings=self.rankings)
-        if self.gold != [name for name in self.rankings if name == GOLD]:
+        if self.gold != [GOLD] * (GOLD in self.rankings):
             raise ValueError(f"gold must be [{GOLD}] if rankings names {GOLD}, else [] (found {self.gold})")
         return self
 
@@ -226,28 +220,25 @@ def _edges(layout: Layout, report: Report) -> Iterator[tuple[str, str, str, Of]]
 def _check_names(layout: Layout) -> None:
     if not layout.active:
         raise SettingError("active", "no arm is active; add one, e.g. dpr: {negatives: bm25, init: base}")
-    for kind, rivals in APART.items():
+    kinds: dict[str, str] = {}
+    for kind in APART:
         for name in getattr(layout, kind):
-            if name in RESERVED and kind != "query_sides":
+            other = kinds.setdefault(name, kind)
+            if name in RESERVED:
                 raise SettingError(f"{kind}.{name}", "this name is reserved; rename it")
-            for rival in rivals:
-                if name in getattr(layout, rival):
-                    raise SettingError(f"{kind}.{name}", f"{rival} has this name too; rename one of them")
+            if other != kind and (other, kind) != ("active", "arms"):
+                raise SettingError(f"{kind}.{name}", f"{other} has this name too; rename one of them")
 
 
 def _check_repeats(layout: Layout) -> None:
+    trained_once = [arm for arm, edges in layout.active.items() if edges.repeats is None]
     for arm, edges in layout.active.items():
-        if edges.repeats is None:
-            if arm not in layout.arms:
-                raise SettingError(f"active.{arm}", f"no such arm under arms ({', '.join(layout.arms)})")
-            continue
-        repeated = layout.active.get(edges.repeats)
-        if repeated is None or repeated.repeats is not None:
+        if edges.repeats is None and arm not in layout.arms:
+            raise SettingError(f"active.{arm}", f"no such arm under arms ({', '.join(layout.arms)})")
+        if edges.repeats not in (None, *trained_once):
             raise SettingError(f"active.{arm}.repeats", f"{edges.repeats!r} is not an active arm that repeats no other")
-        if arm in layout.arms:
-            raise SettingError(
-                f"active.{arm}", f"has settings under arms, so it cannot repeat {edges.repeats}; rename it"
-            )
+        if edges.repeats is not None and arm in layout.arms:
+            raise SettingError(f"active.{arm}", f"arms.{arm} has settings, so it repeats no other; rename it")
 
 
 def _choices(layout: Layout, rule: Of) -> str:
@@ -257,14 +248,12 @@ def _choices(layout: Layout, rule: Of) -> str:
     return ", ".join([*rule.also, *choices])
 
 
-def check_metrics(evaluate: Evaluate, report: Report, collection: str = "") -> None:
+def check_metrics(evaluate: Evaluate, report: Report, prefix: str = "") -> None:
     """Refuse metrics in the report that `evaluate` does not measure."""
     used = {"columns": report.columns, "differences": report.differences}
     used |= {f"by.{kind}": metrics for kind, metrics in report.by.items()}
     for key, metrics in used.items():
         for metric in metrics:
             if metric not in evaluate.metrics:
-                names = ", ".join(evaluate.metrics)
-                where = f" (for collection {collection})" if collection else ""
-                reason = f"{metric!r} is not a metric of `evaluate`; use one of {names}, or add its cut-off there"
-                raise SettingError(f"report.{key}{where}", reason)
+                reason = f"{metric!r} is not a metric of `evaluate`; add its cut-off there, or use one of"
+                raise SettingError(f"{prefix}report.{key}", f"{reason} {', '.join(evaluate.metrics)}")

@@ -8,8 +8,6 @@ Only the stage `configs` imports this module: a stage that read params.yaml itse
 import re
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,12 +17,11 @@ from eadpr.corpus.sources import LOOK_ALIKES
 from eadpr.readers.config import GOLD
 from eadpr.runtime.model_folders import NO_FILES, is_folder, model_files
 from eadpr.runtime.section import Section
-from eadpr.settings import yaml
 from eadpr.settings.checks import check_settings, compared_placebo
 from eadpr.settings.command import declared
 from eadpr.settings.model import Collection, Layout, NamedEntry, ReaderOf, Settings, check_graph, check_metrics
 from eadpr.settings.recipes import fill_in, with_base
-from eadpr.settings.yaml import PARAMS, TAKEN, SettingError, locate, merged, of_collection
+from eadpr.settings.yaml import SettingError, merged, of_collection
 from eadpr.settings.yaml import load as load
 from eadpr.training.config import Loss
 
@@ -33,25 +30,21 @@ BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "read
 HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
-def checked(kind: type[Section], values: Any, prefix: str = "", *, path: Path = PARAMS) -> Any:
+def checked(kind: type[Section], values: Any, prefix: str = "") -> Any:
     """Return `values` as a section. Raises SettingError with a line for every wrong key, behind `prefix`."""
     try:
         return kind.model_validate(fill_in(values))
     except ValidationError as error:
-        errors = [_describe(problem, prefix, path) for problem in error.errors()]
-    (file, key, reason), *more = errors
-    raise SettingError(key, reason, file=file, more=[": ".join(map(str, line)) for line in more])
+        raise SettingError(*_explain(prefix, *error.errors())) from error
 
 
-def _describe(problem: Mapping[str, Any], prefix: str, path: Path) -> tuple[Path, str, str]:
-    """Return file, key and reason of one of pydantic's errors."""
-    key = (prefix + ".".join(str(part) for part in problem["loc"] if part != "[key]")).rstrip(".")
-    value, reason = problem["input"], problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        reason = "unknown key"
-    if not isinstance(value, Mapping):
-        reason += f" (found {excerpt(value)})"
-    return *(locate(key, value, missing=problem["type"] == "missing") or (path, key)), reason
+def _explain(prefix: str, first: Mapping[str, Any], *more: Mapping[str, Any]) -> list[Any]:
+    """Return key and reason of the first of pydantic's errors, and a pair of them for each other one."""
+    key = (prefix + ".".join(str(part) for part in first["loc"] if part != "[key]")).rstrip(".")
+    reason = "unknown key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+    if not isinstance(first["input"], Mapping):
+        reason += f" (found {excerpt(first['input'])})"
+    return [key, reason, *(tuple(_explain(prefix, each)) for each in more)]
 
 
 def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -64,14 +57,10 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     files: dict[str, dict[str, Any]] = {}
     arm_sections = _sections_of("arms")
     for name, collection in layout.collections.items():
-        if name in TAKEN:
-            reason = f"this name is reserved, because data/{name}/ is {TAKEN[name]}; rename the collection"
-            raise SettingError(f"collections.{name}", reason)
         prefix = f"collections.{name}.settings."
         local = _override(shared, collection.settings, prefix, Settings.model_fields)
         settings = checked(Settings, local, prefix)
-        with _naming_overrides(name):
-            check_metrics(settings.evaluate, settings.report, name)
+        check_metrics(settings.evaluate, settings.report, prefix)
         arms = {
             arm: _override(local, overrides, f"arms.{arm}.", arm_sections) for arm, overrides in layout.arms.items()
         }
@@ -90,16 +79,6 @@ def with_distractors(values: Mapping[str, Any]) -> list[str]:
     return [arm for arm, loss in losses.items() if loss.needs_distractors or loss.needs_placebos]
 
 
-@contextmanager
-def _naming_overrides(collection: str) -> Iterator[None]:
-    """Add to a SettingError which of the settings in it the collection's own file overrides."""
-    try:
-        yield
-    except SettingError as error:
-        addition = yaml.overridden_in(collection, f"{error.key} {error.reason}")
-        raise SettingError(error.key, error.reason + addition) from None
-
-
 def _resolve_named(
     layout: Layout, local: dict[str, Any], settings: Settings, arms: dict[str, dict[str, Any]]
 ) -> dict[str, dict[str, Settings]]:
@@ -108,8 +87,7 @@ def _resolve_named(
     They are the active collection's, and need not fit the settings of other collections. `local` and `arms` are not
     checked yet; the section `base` of an arm and of two hops becomes the base that they start from.
     """
-    with _naming_overrides(layout.collection):
-        check_graph(layout, settings.report)
+    check_graph(layout, settings.report)
     models: dict[str, dict[str, Settings]] = {}
     for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
         models[kind] = {}
@@ -130,8 +108,7 @@ def _resolve_named(
     for name, entry in layout.multihop.items():
         values = _override(active[entry.of], entry.model_extra, f"multihop.{name}.", _sections_of("multihop"))
         models["multihop"][name] = checked(Settings, with_base(values, layout, models, name), f"multihop.{name}.")
-    with _naming_overrides(layout.collection):
-        check_settings(layout, settings, models)
+    check_settings(layout, settings, models)
     return models
 
 
@@ -144,8 +121,7 @@ def _section_of(entry: NamedEntry, local: dict[str, Any]) -> str:
 def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: Names[str]) -> dict[str, Any]:
     for section in over:
         if section not in allowed:
-            file, key = locate(f"{prefix}{section}", over[section]) or (PARAMS, f"{prefix}{section}")
-            raise SettingError(key, f"cannot be set here; known sections are {', '.join(allowed)}", file=file)
+            raise SettingError(f"{prefix}{section}", f"cannot be set here; known sections are {', '.join(allowed)}")
     return merged(base, over)
 
 

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,23 @@ PARAMS = Path("params.yaml")
 COLLECTIONS = Path("data/collections")  # from the folder of params.yaml
 # Folders of data/ that no collection can have, and their purpose.
 TAKEN = {"sources": "where the files of all collections lie", "collections": "where collections are described"}
+WHOLE = ("forms",)  # shares, which add up to 1
 
 
 class SettingError(ValueError):
-    """A wrong setting: its dotted `key` in `file`, and the `reason`, which names a remedy; `more` are further lines."""
+    """A wrong setting: its dotted `key` in params.yaml, and the `reason`, which names a remedy; `more` are others."""
 
-    def __init__(self, key: str, reason: str, *, file: Path = PARAMS, more: Iterable[str] = ()) -> None:
-        super().__init__("\n".join([f"{file}: {key}: {reason}", *more]))
+    def __init__(self, key: str, reason: str, *more: tuple[str, str]) -> None:
+        super().__init__("\n".join(_describe(*each) for each in ((key, reason), *more)))
         self.key, self.reason = key, reason
+
+
+def _describe(key: str, reason: str) -> str:
+    """Return the line of an error, with the collection's own file where the setting may come from that."""
+    kind, name = [*key.split("."), ""][:2]
+    own = COLLECTIONS / f"{name}.yaml"
+    also = f" ({own} is read as {kind}.{name})" if kind == "collections" and own.is_file() else ""
+    return f"{PARAMS}: {key}: {reason}{also}"
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -45,14 +54,14 @@ def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that the active collection overrides, by dotted name."""
-    return dict(leaves(of_collection(values, values["collection"])["settings"]))
+    return dict(_leaves(of_collection(values, values["collection"])["settings"]))
 
 
-def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every value that is no mapping, with its dotted name."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
-            yield from leaves(value, f"{prefix}{key}.")
+            yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
@@ -60,41 +69,6 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 def collection_file(name: str, *, params: Path) -> Path:
     """Return the path of a collection's own file."""
     return params.parent / COLLECTIONS / f"{name}.yaml"
-
-
-def locate(key: str, value: Any, *, missing: bool = False) -> tuple[Path, str] | None:
-    """Return the collection's own file and the key there, if that file sets this value (or lacks it: `missing`).
-
-    `key` is dotted, as in params.yaml. None: params.yaml sets the value.
-    """
-    kind, name, inner = (*key.split(".", 2), "", "")[:3]
-    if kind != "collections":
-        return None
-    file = COLLECTIONS / f"{name}.yaml"
-    in_file = _value_in(file, inner.rpartition(".")[0] if missing else inner)
-    if in_file is None or not (in_file == value or isinstance(value, Mapping)):
-        return None
-    return file, inner
-
-
-def overridden_in(name: str, message: str) -> str:
-    """Return an addition to a message: the settings in it that the collection's own file overrides.
-
-    An edit of them in params.yaml would change nothing.
-    """
-    file = COLLECTIONS / f"{name}.yaml"
-    keys = [key for key in re.findall(r"\b\w+(?:\.\w+)+", message) if _value_in(file, f"settings.{key}") is not None]
-    return f"; {file} sets {' and '.join(dict.fromkeys(keys))}" if keys else ""
-
-
-def _value_in(file: Path, key: str) -> Any:
-    """Return the value of a dotted key in a file, None if it has none."""
-    value: Any = read_yaml(file) if file.is_file() else None
-    for part in filter(None, key.split(".")):
-        if isinstance(value, list):
-            value = {str(index): item for index, item in enumerate(value)}
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def locked_collection(lock: Path) -> str | None:
@@ -111,30 +85,21 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Raises ValueError naming the file if it holds something else, is not YAML, or has anchors: `dvc exp run -S`
     silently loses a value that is set behind one.
     """
+    yaml = YAML(typ="safe", pure=True)
     try:
         text = path.read_text(encoding="utf-8")
-        anchor = _find_anchor(text)
-        values = YAML(typ="safe", pure=True).load(text) if anchor is None else None
+        anchors = [event for event in yaml.parse(StringIO(text)) if getattr(event, "anchor", None)]
+        values = None if anchors else yaml.load(text)
     except (YAMLError, ValueError, TypeError, RecursionError) as error:  # dates, long numbers, lists as keys, brackets
         mark = getattr(error, "problem_mark", None)
         reason = f"line {mark.line + 1}, {error.problem}" if mark else " ".join(str(error).split())
         raise ValueError(f"{path} is not valid YAML: {reason}") from error
-    if anchor is not None:
-        line, name = anchor
-        raise ValueError(f"{path}:{line}: anchors and aliases (&{name}) are not allowed; repeat the value")
+    for event in anchors:
+        place = f"{path}:{event.start_mark.line + 1}"
+        raise ValueError(f"{place}: anchors and aliases (&{event.anchor}) are not allowed; repeat the value")
     if not isinstance(values, dict):
         raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
     return values
-
-
-def _find_anchor(text: str) -> tuple[int, str] | None:
-    """Return line and name of the first anchor or alias."""
-    events = YAML(typ="safe", pure=True).parse(StringIO(text))
-    anchors = ((event.start_mark.line + 1, event.anchor) for event in events if getattr(event, "anchor", None))
-    return next(anchors, None)
-
-
-WHOLE = ("forms",)  # shares, which add up to 1
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
