@@ -13,11 +13,11 @@ from eadpr.settings.command import stage
 )
 def main(loss, train, encoder, machine, *, records, examples, init, out, log):
     from eadpr.runtime.machine import settle
-    from eadpr.training.launch import launch
 
     settle(machine, spinning=False)
-    launch("stages.train", train.processes)
     from eadpr.training import processes
+
+    processes.launch("stages.train", train.processes)
     from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 
     inputs = ArmInputs(records=records, examples=examples, init=init)

@@ -13,11 +13,11 @@ from eadpr.settings.command import stage
 )
 def main(loss, train, encoder, two_hop, machine, *, records, examples, init, out, log):
     from eadpr.runtime.machine import settle
-    from eadpr.training.launch import launch
 
     settle(machine, spinning=False)
-    launch("stages.train_multihop", train.processes)
     from eadpr.training import processes
+
+    processes.launch("stages.train_multihop", train.processes)
     from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
 
     inputs = ArmInputs(records=records, examples=examples, init=init)

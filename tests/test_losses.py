@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.training.losses import Masks, dpr_loss, flipped_loss, loss_terms
+from eadpr.training.losses import Masks, Terms, flipped_loss, loss_terms
 
 # methods.md 6, columns there [p1 h1 d1 p2 h2 d2]; here [p1 p2 | h1 h2 | d1 d2]
 GOLDEN = torch.tensor([[2.0, 1.0, 1.5, 0.5, 0.2, 0.4], [0.3, 0.6, 0.1, 1.8, 1.1, 1.4]], dtype=torch.float64)
@@ -74,30 +74,6 @@ def test_the_reference_form_counts_what_is_masked_as_1():
     assert [t.item() for t in found[1:]] == pytest.approx(expected)
 
 
-def test_l_dpr_can_be_left_out():
-    """PiCL's L_cpp + L_chn alone (004, Table 4)."""
-    found = loss_terms(SCORES, all_masks(2, 1), form="paper", lambda_=0.0, weight=0.0, tau1=1.0, tau2=1.0)
-    assert found.total.item() == pytest.approx(0.493546 + 0.987873, abs=2e-6)
-
-
-def test_the_flipped_loss_is_the_plain_one_on_the_transposed_scores():
-    scores = torch.randn(5, 15, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    masks = all_masks(5, 1)
-    masks.negatives_QN[1, 3] = False
-    transposed = torch.cat([scores[:, :5].T, scores[:, 10:]], dim=1)
-    own = all_masks(5, 0)
-    own.negatives_QN[3, 1] = False
-    assert flipped_loss(scores, masks).item() == pytest.approx(dpr_loss(transposed, own, 0.0).item(), abs=1e-12)
-    found = loss_terms(scores, masks, form="paper", lambda_=0.0, tau1=0.0, tau2=0.0, anchor="passage")
-    assert found.total.item() == pytest.approx(flipped_loss(scores, masks).item())
-
-
-def test_the_flipped_loss_by_hand():
-    """Passages against questions: s = 2 over (2, 0.3), s = 1.8 over (1.8, 0.5)."""
-    expected = (math.log(1 + math.exp(0.3 - 2.0)) + math.log(1 + math.exp(0.5 - 1.8))) / 2
-    assert flipped_loss(SCORES, all_masks(2, 1)).item() == pytest.approx(expected)
-
-
 def test_a_question_that_the_passage_answers_is_no_negative_of_the_flipped_loss():
     masks = all_masks(2, 1)
     masks.negatives_QN[0, 1] = False
@@ -105,22 +81,48 @@ def test_a_question_that_the_passage_answers_is_no_negative_of_the_flipped_loss(
     assert flipped_loss(SCORES, masks).item() == pytest.approx(alone)
 
 
-def naive(scores, masks, lambda_):
-    """Design 6 written out: loops, exponentials, no log-sum-exp."""
-    count, columns = masks.negatives_QN.shape
-    s = scores.exp().tolist()
-    dpr, hn, pp = [], [], []
+def nll(target, others):
+    return -torch.log(target.exp() / (target.exp() + sum(other.exp() for other in others)))
+
+
+def naive(
+    s, masks: Masks, lambda_: float, form: str = "paper", balance: str = "none"
+) -> dict[str, torch.Tensor | float]:
+    """Return the terms, written out (design 6): loops, exponentials, no log-sum-exp. `s[i][c]` is a score."""
+    count, wide = len(s), masks.negatives_QN.shape[1]
+    has = masks.distractors_QQ.diagonal().tolist()
+    terms = {name: [] for name in ("dpr", "hn", "pp", "plain", "placebo", "flipped")}
     for i in range(count):
-        negatives = sum(s[i][c] for c in range(columns) if masks.negatives_QN[i, c])
-        positive, distractor = s[i][i], s[i][columns + i]
-        has = bool(masks.distractors_QQ[i, i])
-        dpr.append(-math.log(positive / (positive + negatives + lambda_ * has * distractor)))
-        if masks.contrast_CQ[0, i]:
-            hn.append(-math.log(positive / (positive + distractor)))
-        if has:
-            others = sum(s[i][columns + j] for j in range(count) if j != i and masks.distractors_QQ[i, j])
-            pp.append(-math.log(distractor / (distractor + negatives + others)))
-    return [sum(x) / len(x) if x else 0.0 for x in (dpr, hn, pp)]
+        positive, distractor, zeros = s[i][i], s[i][wide + i], [0 * s[i][i]]
+        terms["flipped"].append(nll(positive, [s[j][i] for j in range(count) if masks.negatives_QN[j, i]]))
+        if form == "reference":  # what is masked stays as e^0
+            every = [s[i][n] if masks.negatives_QN[i, n] else zeros[0] for n in range(wide) if n != i]
+            inside, hard = every[: count - 1], wide - count
+            weighted = distractor * has[i] * lambda_
+            terms["dpr"].append(nll(positive, [*inside, *zeros * (hard + count - 1), weighted]))
+            terms["plain"].append(nll(positive, [*every, *zeros * count]))
+            if has[i]:
+                terms["hn"].append(nll(positive, [*zeros * (wide - 1 + count - 1), distractor]))
+                apart = [s[i][wide + j] if masks.distractors_QQ[i, j] else zeros[0] for j in range(count) if j != i]
+                terms["pp"].append(nll(distractor, [*inside, *zeros * (hard + 1), *apart]))
+            continue
+        negatives = [s[i][n] for n in range(wide) if masks.negatives_QN[i, n]]
+        weighted = [distractor + math.log(lambda_)] if has[i] and lambda_ else []
+        terms["dpr"].append(nll(positive, negatives + weighted))
+        targets = [positive] if balance != "placebo" else []
+        targets += [s[i][wide + count + i]] if balance != "none" else []
+        compared = [nll(t, [distractor]) for t, counts in zip(targets, masks.contrast_CQ[:, i], strict=True) if counts]
+        terms["hn"] += [mean(compared)] if compared else []
+        if has[i]:
+            others = [s[i][wide + j] for j in range(count) if j != i and masks.distractors_QQ[i, j]]
+            terms["pp"].append(nll(distractor, negatives + others))
+        if len(masks.placebos_Q) and masks.placebos_Q[i]:
+            terms["placebo"].append(nll(s[i][wide + count + i], negatives))
+    return {name: mean(values) for name, values in terms.items()}
+
+
+def mean(values):
+    return sum(values) / len(values) if values else 0.0
 
 
 @st.composite
@@ -140,11 +142,13 @@ def batches(draw):
     return scores, masks, draw(st.sampled_from([0, 0.2, 1.0]))
 
 
-@given(batches())
-def test_equals_the_naive_loop(batch):
+@given(batches(), st.sampled_from(["paper", "reference"]))
+def test_equals_the_naive_loop(batch, form):
     scores, masks, lambda_ = batch
-    found = terms(scores, masks, lambda_=lambda_)
-    assert [t.item() for t in found[1:4]] == pytest.approx(naive(scores, masks, lambda_), abs=1e-9)
+    found = terms(scores, masks, lambda_=lambda_, form=form)
+    expected = naive(scores, masks, lambda_, form)
+    assert [t.item() for t in found[1:5]] == pytest.approx([float(expected[n]) for n in Terms._fields[1:5]], abs=1e-9)
+    assert flipped_loss(scores, masks).item() == pytest.approx(float(expected["flipped"]), abs=1e-9)
 
 
 @st.composite
@@ -163,24 +167,13 @@ def batches_with_placebos(draw):
 @given(batches_with_placebos())
 def test_terms_with_placebos_equal_the_naive_loop(batch):
     scores, masks, balance = batch
-    count, negatives = len(scores), masks.negatives_QN
-    dpr, _, pp = naive(scores[:, :-count], masks, 0.7)
-    s, of_pairs, of_placebos = scores.exp().tolist(), [], []
-    for i in range(count):
-        placebo, distractor = s[i][len(s[i]) - count + i], s[i][negatives.shape[1] + i]
-        above = {"none": [s[i][i]], "placebo": [placebo], "both": [s[i][i], placebo]}[balance]
-        pairs = [-math.log(x / (x + distractor)) for x, has in zip(above, masks.contrast_CQ[:, i], strict=True) if has]
-        of_pairs += [sum(pairs) / len(pairs)] if pairs else []
-        if masks.placebos_Q[i]:
-            others = sum(s[i][c] for c in range(negatives.shape[1]) if negatives[i, c])
-            of_placebos.append(-math.log(placebo / (placebo + others)))
-    hn = sum(of_pairs) / max(1, len(of_pairs))
-    own = sum(of_placebos) / max(1, len(of_placebos))
+    expected = {name: float(term) for name, term in naive(scores, masks, 0.7, balance=balance).items()}
     scores.requires_grad_()
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0, "placebo": 0.3}
     found = loss_terms(scores, masks, form="paper", balance=balance, **weights)
-    expected = [dpr + 0.5 * hn + 2 * pp + 0.3 * own, dpr, hn, pp, 0, own]
-    assert [t.item() for t in found] == pytest.approx(expected, abs=1e-9)
+    assert [t.item() for t in found[1:]] == pytest.approx([expected[n] for n in Terms._fields[1:]], abs=1e-9)
+    total = expected["dpr"] + 0.5 * expected["hn"] + 2 * expected["pp"] + 0.3 * expected["placebo"]
+    assert found.total.item() == pytest.approx(total, abs=1e-9)
     found.total.backward()
     assert scores.grad.isfinite().all()
 
@@ -212,14 +205,3 @@ def test_order_of_questions_does_not_matter(batch, form, random):
         terms(s, m, lambda_=lambda_, form=form) for s, m in ((scores, masks), (scores[order][:, columns], shuffled))
     )
     assert [t.item() for t in after] == pytest.approx([t.item() for t in before], abs=1e-9)
-
-
-def test_a_question_without_distractor_stays_in_dpr_only():
-    masks = all_masks(2, 1)
-    masks.distractors_QQ[:, 0] = False
-    masks.contrast_CQ[0, 0] = False
-    absent = SCORES.clone()
-    absent[:, 4] = 77.0  # whatever stands in a missing column
-    found = terms(absent, masks, lambda_=1.0)
-    assert [t.item() for t in found[1:4]] == pytest.approx(naive(SCORES, masks, 1.0), abs=1e-9)
-    assert found.hn.item() == pytest.approx(math.log1p(math.exp(1.4 - 1.8)), abs=1e-9)

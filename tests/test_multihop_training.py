@@ -13,10 +13,9 @@ from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Example
 from eadpr.training.encoder import Encoders, load, load_pair, settings_of
 from eadpr.training.example_set import read_examples
-from eadpr.training.forward import encode_batch
-from eadpr.training.inputs import PassageInputs, tokenise_questions
+from eadpr.training.forward import EncodedBatch
 from eadpr.training.losses import Masks, hn_loss, loss_terms
-from eadpr.two_hops.batches import HopBatcher, hop_masks, pair_hops, tokenise_second_hops
+from eadpr.two_hops.batches import HopBatcher, hop_masks, pair_hops
 from eadpr.two_hops.hops import second_ids, without_question_mark
 from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
 from tests.killed import assert_goes_on
@@ -50,14 +49,10 @@ def batcher_of(
     toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True, balance: str = "none"
 ) -> HopBatcher:
     hops, store = hops_of(toy, distractors=distractors, placebos=balance != "none")
-    question, passage = load_pair(toy / "base", ONE)
-    inputs, questions = (
-        PassageInputs(hops.examples, store, passage),
-        tokenise_questions(question, hops.examples.questions),
-    )
-    second_hops = tokenise_second_hops(hops, store, question, TWO_HOP.query_tokens)
-    options = {"hard_negatives": hard, "mask_false_negatives": mask, "balance": balance}
-    return HopBatcher(hops, inputs, questions, second_hops=second_hops, **options)
+    loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance})
+    train = TRAIN.model_copy(update={"hard_negatives": hard})
+    encoders = Encoders(*load_pair(toy / "base", ONE))
+    return HopBatcher(hops, store, encoders, loss, train, query_tokens=TWO_HOP.query_tokens)
 
 
 def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
@@ -223,7 +218,7 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     batch = batcher_of(toy, mask=False).first([0, 1, 15])
     encoders = Encoders(*load_pair(toy / "base", ONE))
     with torch.no_grad():
-        scores = encode_batch(encoders, batch, MACHINE).scores().double()
+        scores = EncodedBatch(encoders, batch, MACHINE).vectors.scores().double()
     has = batch.masks.distractors_QQ.diagonal().tolist()
     assert has == [True, True, True, False, True, True]
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
@@ -237,7 +232,7 @@ def test_the_loss_of_a_cosine_model_sees_its_scale_at_both_hops(toy, tmp_path):
     batch = batcher_of(toy).sampled(0, size=18, seed=TRAIN.seed)
     encoders = Encoders(*load_pair(toy / "base", cosine))
     with torch.no_grad():
-        vectors = encode_batch(encoders, batch, MACHINE)
+        vectors = EncodedBatch(encoders, batch, MACHINE).vectors
     torch.testing.assert_close(vectors.questions_QD.norm(dim=1), torch.ones(36))
     scores = 7 * vectors.questions_QD @ vectors.passages_ND.T[:, vectors.columns_P]
     expected = loss_terms(scores, batch.masks, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0).total.item()
@@ -266,7 +261,7 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     assert (batch.without_placebo, batch.without_distractor, batch.truncated) == (1, 1, 0)
     train(folder, tmp_path, loss=BALANCED, steps=1, batch_size=18, dropout=0.0, attention_dropout=0.0)
     batch = batcher.sampled(0, size=18, seed=TRAIN.seed)
-    scores = encode_batch(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).scores()
+    scores = EncodedBatch(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).vectors.scores()
     expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path, "train/hn") == pytest.approx([expected], rel=1e-5)
     metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
@@ -295,13 +290,13 @@ def test_a_projection_begins_alike_on_both_sides_learns_and_is_kept(toy, tmp_pat
     for steps in (0, 2):
         train(toy, tmp_path / str(steps), two_hop=two_hop, steps=steps)
         sides = load_pair(tmp_path / str(steps) / "model", SETTINGS.model_copy(update={"shared": shared}))
-        found.append([encoder.projection.linear.weight for encoder in sides])
+        found.append([encoder.projection.linears[0].weight for encoder in sides])
     (question, passage), (learnt, other) = found
     assert torch.equal(question, passage)
     torch.manual_seed(99)  # that of the training decides, whatever was drawn before
     for seed in (TRAIN.seed, TRAIN.seed + 1):
         train(toy, tmp_path / f"seed {seed}", two_hop=two_hop, steps=0, seed=seed)
-        again = load(tmp_path / f"seed {seed}" / "model", "passage").projection.linear.weight
+        again = load(tmp_path / f"seed {seed}" / "model", "passage").projection.linears[0].weight
         assert torch.equal(question, again) == (seed == TRAIN.seed)
     assert not torch.equal(question, learnt)
     assert torch.equal(learnt, other) == shared

@@ -22,7 +22,6 @@ from eadpr.training.arm import ArmSettings
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
-from eadpr.training.launch import launch
 from eadpr.training.state import TrainingState
 from tests import forked_python
 from tests.trained_together import CASES, train
@@ -143,21 +142,12 @@ def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, mo
     for rank in range(3):
         encoders = Encoders(*load_pair(toy / "base", SETTINGS))
         batcher = batcher_of(toy)
-        task = contrastive.task(batcher, None, ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE), 4)
+        task = contrastive.task(batcher, batcher, ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE), 4)
         with monkeypatch.context() as patch:
             patch.setattr(processes, "rank", lambda rank=rank: rank)
             patch.setattr(torch, "manual_seed", lambda seed, inner=torch.manual_seed: seeds.append(seed) or inner(seed))
             loop.take_step(TrainingState(encoders, TRAIN), task, [batcher.sampled(0, size=4, seed=3)])
     assert (seeds[0], len(set(seeds))) == (loop.step_seed(TRAIN.seed, 0), 3)
-
-
-def test_one_process_is_launched_as_it_is(monkeypatch):
-    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("launched"))
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    launch("stages.train", 1)
-    launch("stages.train", "auto")
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    launch("stages.train", 3)
 
 
 @pytest.mark.parametrize(("wanted", "cards"), [(3, 0), ("auto", 3)])
@@ -166,34 +156,14 @@ def test_several_are_launched_with_the_same_options(wanted, cards, monkeypatch):
     monkeypatch.setattr(os, "execv", lambda path, command: commands.append((path, command[1:])))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     monkeypatch.setattr(sys, "argv", ["stages/train.py", "--out", "a b"])
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    launch("stages.train", wanted)
+    processes.launch("stages.train", 1)
+    monkeypatch.setenv("WORLD_SIZE", "3")  # as torchrun does
+    processes.launch("stages.train", wanted)
+    assert commands == []
+    monkeypatch.delenv("WORLD_SIZE")
+    processes.launch("stages.train", wanted)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
     assert commands == [(sys.executable, [*torchrun, "-m", "--", "stages.train", "--out", "a b"])]
-
-
-def test_more_processes_than_cards_are_refused(monkeypatch):
-    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("launched"))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    with pytest.raises(ValueError, match=r"^train\.processes is 2, but there is 1 GPU; set it to auto or at most 1$"):
-        launch("stages.train", 2)
-
-
-@pytest.mark.parametrize(("cards", "backends"), [(0, {"cpu": "gloo"}), (2, {"cpu": "gloo", "cuda": "nccl"})])
-def test_a_group_has_a_backend_for_tensors_of_the_cpu_and_of_cards(cards, backends, monkeypatch):
-    """Torch alone takes that of the cards where there are any, and `broadcast` sends bytes of the CPU."""
-    asked = []
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
-    monkeypatch.setattr(torch.cuda, "set_device", asked.append)
-    monkeypatch.setattr(torch.distributed, "init_process_group", asked.append)
-    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
-    with processes.group():
-        *chosen, backend = asked
-    assert chosen == [1] * (cards > 0)
-    found = torch.distributed.distributed_c10d.BackendConfig(
-        torch.distributed.Backend(backend)
-    ).get_device_backend_map()
-    assert backends.items() <= found.items()
+    with pytest.raises(ValueError, match=r"^train\.processes is 2, but there are 1 GPUs; set it to auto or at most 1$"):
+        processes.launch("stages.train", 2)

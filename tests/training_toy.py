@@ -10,9 +10,8 @@ from eadpr.storage.records import Distractor, Example, Passage, Question
 from eadpr.training.base import make_base
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, ResolvedSettings, Train
-from eadpr.training.encoder import load_pair
+from eadpr.training.encoder import Encoders, load_pair
 from eadpr.training.example_set import read_examples
-from eadpr.training.inputs import PassageInputs, tokenise_questions
 
 CITIES = ("Aron", "Belm", "Cast", "Dorn", "Elst", "Fahr", "Gant", "Holm")
 NAMES = [f"{first}{last}" for first in ("Al", "Be", "Co", "Du", "Ek") for last in ("man", "ster", "vik", "ring")]
@@ -121,14 +120,12 @@ def column_inputs(batch: Batch, columns: slice) -> list[tuple[int, ...]]:
 
 def batcher_of(
     folder: Path, *, hard=1, mask=True, settings=SETTINGS, distractors=True, placebos=False, balance="none",
-    shuffle_questions=None, shuffle_passages=None,
+    shuffle=False,
 ) -> Batcher:  # fmt: skip
     store = PassageStore(folder / "records" / "passages.parquet")
     options = {"distractors": distractors, "placebos": placebos}
     examples = read_examples(folder / "examples", folder / "records", store, "train", **options)
-    question, passage = load_pair(folder / "base", settings)
-    inputs = PassageInputs(examples, store, passage, shuffle_seed=shuffle_passages)
-    questions = tokenise_questions(question, examples.questions, shuffle_seed=shuffle_questions)
-    return Batcher(
-        examples, inputs, questions, hard_negatives=hard, mask_false_negatives=mask, balance=balance
-    )  # fmt: skip
+    loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance})
+    train = TRAIN.model_copy(update={"hard_negatives": hard, "shuffle_questions": shuffle, "shuffle_passages": shuffle})
+    encoders = Encoders(*load_pair(folder / "base", settings))
+    return Batcher(examples, store, encoders, loss, train, shuffle=shuffle)

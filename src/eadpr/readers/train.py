@@ -29,7 +29,6 @@ from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import ModelFiles
 from eadpr.storage.passages import PassageStore
 from eadpr.training import loop
-from eadpr.training import run as stage
 from eadpr.training.batches import batch_indices
 from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
@@ -81,7 +80,7 @@ def train_reader(
     sources = [records / "passages.parquet", records / "questions.parquet", table, inputs.init]
     sources += [positives / "positives.parquet", positives / "folds.parquet"]
     counts = {"questions": len(examples), "questions_left_out": len(ranked) - len(examples)}
-    return stage.train(
+    return loop.train(
         TrainingState(Encoders(reader, reader), settings),  # one model: the state keeps equal modules once
         task(examples, partial(terms, reader, hardware=hardware), settings),
         out,

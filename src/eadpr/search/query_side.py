@@ -27,7 +27,6 @@ from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Fold, Question
 from eadpr.text.answers import AnswerMatcher
 from eadpr.training import batches, contrastive, forward, loop
-from eadpr.training import run as stage
 from eadpr.training.encoder import TextEncoder, load, save, settings_of
 from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
@@ -113,7 +112,7 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
     training, validation = (_read_role(inputs, role, encoder, settings) for role in ("train", "validation"))
     hashed = [inputs.records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     hashed += [inputs.positives / "folds.parquet", inputs.vectors / MANIFEST, inputs.model]
-    return stage.train(
+    return loop.train(
         TrainingState(Encoders(encoder, encoder), settings),  # two references to one encoder count as one
         make_task(training, validation, Ranker(vectors, store, settings.top_k), settings, hardware),
         out,

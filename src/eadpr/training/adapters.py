@@ -1,8 +1,7 @@
 """Low-rank adapters of an encoder's linear layers (LoRA, Hu et al., 2022) by peft, and activations computed again.
 
 The weights of the model stay as they are and only the adapters learn, in float32. Where passes compute in bfloat16
-(`machine.autocast`) the weights of the adapted layers are kept in it: the same results with half the memory. That was
-run on CPUs with tiny models, on no GPU.
+(`machine.autocast`) the weights of the adapted layers are kept in it: the same results with half the memory.
 """
 
 import warnings
@@ -34,37 +33,31 @@ def prepare(encoder: TextEncoder, train: Train, hardware: Machine) -> None:
     if train.lora is not None:
         _add(encoder, train.lora, train.seed)
         for part in encoder.model.modules():
-            if isinstance(part, Linear) and not _learns(part):
+            if isinstance(part, Linear) and not part.weight.requires_grad:
                 machine.place_model(part, hardware)
 
 
 def _add(encoder: TextEncoder, lora: Lora, seed: int) -> None:
-    """Add adapters to the linear layers that learn and that the settings name."""
     from peft import LoraConfig, get_peft_model
 
-    linear = [name for name, part in encoder.model.named_modules() if isinstance(part, Linear) and _learns(part)]
-    if lora.modules == "auto":
-        chosen = {"auto": linear}
-    else:
-        chosen = {suffix: [name for name in linear if f".{name}".endswith(f".{suffix}")] for suffix in lora.modules}
-    for suffix, names in chosen.items():
-        if not names:
+    linear = [
+        name for name, part in encoder.model.named_modules() if isinstance(part, Linear) and part.weight.requires_grad
+    ]
+    suffixes = [""] if lora.modules == "auto" else [f".{module}" for module in lora.modules]
+    for suffix in suffixes:
+        if not any(f".{name}".endswith(suffix) for name in linear):
             kinds = sorted({name.rpartition(".")[2] for name in linear})
             raise ValueError(
-                f"train.lora.modules: {suffix!r} is no linear layer of {encoder.model.name_or_path} that learns; it has"
-                f" {', '.join(kinds) or 'none'}"
+                f"train.lora.modules: {suffix[1:]!r} is no linear layer of {encoder.model.name_or_path} that learns; it"
+                f" has {', '.join(kinds) or 'none'}"
             )
     # Whole names, since others who load them may have layers in the model that end in the same way, as a pooler.
-    targets = sorted({name for names in chosen.values() for name in names})
+    targets = sorted(name for name in linear if f".{name}".endswith(tuple(suffixes)))
     config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         encoder.model = get_peft_model(encoder.model, config)
     config.target_modules = targets  # peft makes it a set, which is written in another order each time
-
-
-def _learns(layer: Linear) -> bool:
-    return layer.weight.requires_grad
 
 
 def save(folder: Path, encoders: Encoders, init: Path) -> None:
@@ -73,16 +66,16 @@ def save(folder: Path, encoders: Encoders, init: Path) -> None:
     Adapters are written too, and merged, in float32, into the weights of the folder `init` that they were added to; the
     encoders then hold the merged models.
     """
-    adapted = {}
+    merged = {}
     for side, encoder in zip(Encoders._fields, encoders, strict=True):
         if hasattr(encoder.model, "peft_config"):
+            from peft import PeftModel
+
             path = text_encoder.folder_of(folder, side) / FOLDER
             encoder.model.save_pretrained(str(path), save_embedding_layers=False)
             (path / "README.md").unlink()  # an empty form
-            adapted[encoder] = side, path
-    for encoder, (side, path) in adapted.items():
-        from peft import PeftModel
-
-        base = text_encoder.load(init, side).model
-        encoder.model = PeftModel.from_pretrained(base, str(path)).merge_and_unload(safe_merge=True)
+            base = text_encoder.load(init, side).model
+            merged[encoder] = PeftModel.from_pretrained(base, str(path)).merge_and_unload(safe_merge=True)
+    for encoder, model in merged.items():
+        encoder.model = model
     text_encoder.save(folder, *encoders)

@@ -11,12 +11,10 @@ from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
 from eadpr.training import adapters, contrastive, loop, processes
-from eadpr.training import run as stage
 from eadpr.training.batches import Batcher
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import Encoders, load_pair
 from eadpr.training.example_set import ExampleSet, read_examples
-from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.state import TrainingState
 
 
@@ -45,17 +43,23 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
     training, validation = (read_role(inputs, role, store, settings) for role in ("train", "validation"))
     _check(training, validation, inputs.examples, settings)
     encoders = prepare_encoders(Encoders(*load_pair(inputs.init, settings.encoder)), settings)
-    batcher = _batcher(training, store, encoders, settings, shuffle=True)
-    validation_batcher = _batcher(validation, store, encoders, settings, shuffle=False)
+    batcher = Batcher(training, store, encoders, settings.loss, train, shuffle=True)
+    validation_batcher = Batcher(validation, store, encoders, settings.loss, train)
     steps = train.total_steps(len(training.times), int(training.times.sum()))
-    return stage.train(
+    counts: dict[str, object] = {"questions": len(training.questions)}
+    counts["without_negatives"] = sum(not len(rows) for rows in training.negatives)
+    if train.upsample:
+        counts["questions_per_epoch"] = int(training.times.sum())
+    return loop.train(
         TrainingState(encoders, train),
         contrastive.task(batcher, validation_batcher, settings, steps),
         out,
         logs,
         key=lambda: fingerprint(inputs, settings, __file__),
         save=lambda folder: adapters.save(folder, encoders, inputs.init),
-        counts=lambda: _counts(batcher, validation_batcher, settings),
+        counts=lambda: (
+            counts | count_missing(batcher, settings.loss) | contrastive.count_validation(validation_batcher, train)
+        ),
     )
 
 
@@ -75,15 +79,15 @@ def read_role(
 
 
 def prepare_encoders(encoders: Encoders, settings: contrastive.ContrastiveSettings) -> Encoders:
-    """Set the dropout of the encoders and the scale of their scores, freeze what does not learn, add adapters and put
-    them on the device, in place; return them. Frozen parts drop nothing out."""
+    """Set dropout and the scale of scores, freeze what does not learn, add adapters and put the encoders on the device,
+    in place; return them. Frozen parts drop nothing out."""
     loss, train = settings.loss, settings.train
     for module in dict.fromkeys(encoders):
         loop.set_dropout(module, hidden=0.0, attention=0.0)
         for part in [module] if train.layers is None else freeze_lower(module.model, train.layers):
             loop.set_dropout(part, hidden=train.dropout, attention=train.attention_dropout)
         if loss.scale != "auto":
-            module.settings = module.settings.with_scale(loss.scale)
+            module.settings = module.settings.model_copy(update={"scale": loss.scale})
     if train.freeze != "none":
         getattr(encoders, train.freeze).requires_grad_(requires_grad=False)
     for module in dict.fromkeys(encoders):
@@ -110,7 +114,7 @@ def freeze_lower(model: PreTrainedModel, count: int) -> list[torch.nn.Module]:
 
 
 def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
-    """Hash all that decides the bytes of a training; `settings` are sections, `module` is the file that trains."""
+    """Hash all that decides the bytes of a training by a module (its `__file__`); `settings` are sections."""
     paths = [inputs.records / "passages.parquet", inputs.records / "questions.parquet"]
     if settings.train.upsample:
         paths.append(inputs.records / "question_sets.parquet")
@@ -129,56 +133,24 @@ def count_missing(batcher: Batcher, loss: Loss) -> dict[str, object]:
     return counts
 
 
-def check_placebos(examples: ExampleSet, folder: Path, loss: Loss) -> None:
-    """Raise ValueError where the loss needs placebos and no example has one."""
-    if loss.needs_placebos and not any(examples.placebos):
-        raise ValueError(
-            f"{folder} holds no placebos, but the loss needs them (balance {loss.balance}, placebo {loss.placebo}); see"
-            " placebo in the report.json of distractors, or set balance to none and placebo to 0"
-        )
-
-
-def _batcher(
-    examples: ExampleSet, store: PassageStore, encoders: Encoders, settings: ArmSettings, *, shuffle: bool
-) -> Batcher:
-    """Make the batcher of a role; with `shuffle` the words of texts are shuffled where the settings ask for it."""
-    train = settings.train
-    question_seed = train.seed if shuffle and train.shuffle_questions else None
-    passage_seed = train.seed if shuffle and train.shuffle_passages else None
-    return Batcher(
-        examples,
-        PassageInputs(examples, store, encoders.passage, shuffle_seed=passage_seed),
-        tokenise_questions(encoders.question, examples.questions, shuffle_seed=question_seed),
-        hard_negatives=train.hard_negatives,
-        mask_false_negatives=settings.loss.masks_false_negatives,
-        balance=settings.loss.balances,
-    )
-
-
-def _counts(batcher: Batcher, validation: Batcher, settings: ArmSettings) -> dict[str, object]:
-    """Count training and validation examples for the log."""
-    examples = batcher.examples
-    counts: dict[str, object] = {"questions": len(examples.questions)}
-    counts["without_negatives"] = sum(not len(rows) for rows in examples.negatives)
-    if settings.train.upsample:
-        counts["questions_per_epoch"] = int(examples.times.sum())
-    counts |= count_missing(batcher, settings.loss)
-    return counts | contrastive.count_validation(validation, settings.train)
+def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:
+    """Raise ValueError where the loss needs distractors or placebos and no example has one."""
+    for name, needs, texts in (
+        ("distractors", loss.needs_distractors, examples.distractors),
+        ("placebos", loss.needs_placebos, examples.placebos),
+    ):
+        if needs and not any(texts):
+            raise ValueError(
+                f"{folder} holds no {name}, but the loss needs them ({loss.model_dump_json(by_alias=True)}); set"
+                f" examples.strategy, or other weights, or leave the arm out of `active` (-S '~active.{folder.name}')"
+            )
 
 
 def _check(training: ExampleSet, validation: ExampleSet, folder: Path, settings: ArmSettings) -> None:
-    loss, train = settings.loss, settings.train
+    train = settings.train
     if not training.questions:
-        skipped = [name for name, times in train.upsample.items() if not times]
-        without = f" besides those of {', '.join(skipped)}, which train.upsample leaves out" if skipped else ""
-        raise ValueError(f"{folder} holds no training examples{without}; see its report.json")
-    if loss.needs_distractors and not any(training.distractors):
-        raise ValueError(
-            f"{folder} holds no distractors, but the loss needs them (form {loss.form}, lambda {loss.lambda_},"
-            f" tau1 {loss.tau1}, tau2 {loss.tau2}); set examples.strategy, or set lambda, tau1 and tau2 to 0,"
-            f" or leave the arm out of `active` (-S '~active.{folder.name}')"
-        )
-    check_placebos(training, folder, loss)
+        raise ValueError(f"{folder} holds no training examples (train.upsample {train.upsample}); see its report.json")
+    check_examples(training, folder, settings.loss)
     if min(train.batch_size, len(training.questions)) == 1 and not train.hard_negatives:
         raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
     if train.keep == "best" and not (validation.questions and train.validation_questions):

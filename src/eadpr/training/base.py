@@ -5,9 +5,9 @@ suffix, which would make its alphabet depend on the order of a hash map.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
-import pyarrow as pa
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -18,7 +18,6 @@ from eadpr.storage import tables
 from eadpr.storage.records import Passage
 from eadpr.training.config import Base, EncoderSettings, ResolvedSettings
 from eadpr.training.encoder import TextEncoder, load_pair, load_pretrained, save
-from eadpr.training.projection import MODULES
 
 POSITIONS = 512  # BERT's; more where inputs are longer
 SCRATCH = ResolvedSettings(pooling="mean", shared=True, question_tokens=32, passage_tokens=160)
@@ -40,28 +39,24 @@ def make_base(
         encoders = [TextEncoder(*_scratch(passages, base=base, settings=resolved), resolved, "passage")]
     else:
         model_folders.check(base.model, expected)
-        encoders = _load_pretrained(base, settings)
+        if model_folders.has_two_sides(base.model):
+            encoders = list(dict.fromkeys(load_pair(Path(base.model), settings)))
+        else:
+            encoders = [load_pretrained(base.model, settings, revision=base.revision, setting="base.model")]
     with files.new_folder(out) as folder:
         save(folder, encoders[0], encoders[-1])
     return sum(parameter.numel() for encoder in encoders for parameter in encoder.parameters())
 
 
-def _load_pretrained(base: Base, settings: EncoderSettings) -> list[TextEncoder]:
-    """Load the encoder of a hub name or folder, or a question and a passage encoder where the folder has two."""
-    sides = ("", *model_folders.SIDES) if model_folders.is_folder(base.model) else ()
-    if any(all((Path(base.model) / side / name).exists() for name, _ in MODULES) for side in sides):
-        raise ValueError(
-            f"{base.model} has a linear layer and a norm above its encoder (2_Dense, 3_LayerNorm), as two hops may have"
-            " and arms do not; set base.model to encoders without them"
-        )
-    if not model_folders.has_two_sides(base.model):
-        return [load_pretrained(base.model, settings, revision=base.revision, setting="base.model")]
-    return list(dict.fromkeys(load_pair(Path(base.model), settings)))
-
-
 def _scratch(passages: Path, *, base: Base, settings: ResolvedSettings) -> tuple:
-    tokenizer = train_bpe(
-        sampled_texts(passages, base.tokenizer_passages), vocabulary=base.vocabulary, lowercase=base.lowercase
+    """Return a random BERT and its tokenizer: after BERT's clean-up, in the form `[CLS] a [SEP] b [SEP]`."""
+    tokenizer = byte_level_bpe(
+        sampled_texts(passages, base.tokenizer_passages),
+        vocabulary=base.vocabulary,
+        special=SPECIAL,
+        normalizer=normalizers.BertNormalizer(lowercase=base.lowercase),
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:0 [SEP]:0",
     )
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -77,27 +72,9 @@ def _scratch(passages: Path, *, base: Base, settings: ResolvedSettings) -> tuple
 
 
 def sampled_texts(passages: Path, count: int) -> Iterator[str]:
-    """Yield `title text` of at most `count` passages, evenly spaced over the corpus; memory: a batch of the table."""
+    """Yield `title text` of at most `count` passages, evenly spaced over the corpus."""
     interval = -(-tables.count(passages, Passage) // count)
-    row = 0
-    for batch in tables.batches(passages, Passage, columns=["title", "text"]):
-        skip = -row % interval
-        row += len(batch)
-        rows = batch.take(pa.array(range(skip, len(batch), interval), pa.int64()))
-        for title, text in zip(rows.column("title").to_pylist(), rows.column("text").to_pylist(), strict=True):
-            yield f"{title} {text}"
-
-
-def train_bpe(texts: Iterable[str], *, vocabulary: int, lowercase: bool) -> PreTrainedTokenizerFast:
-    """Train an encoder's tokenizer: after BERT's clean-up, in the form `[CLS] a [SEP] b [SEP]`; `[PAD]` has id 0."""
-    return byte_level_bpe(
-        texts,
-        vocabulary=vocabulary,
-        special=SPECIAL,
-        normalizer=normalizers.BertNormalizer(lowercase=lowercase),
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:0 [SEP]:0",
-    )
+    return (f"{row.title} {row.text}" for row in islice(tables.rows(passages, Passage), 0, None, interval))
 
 
 def byte_level_bpe(

@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eadpr.storage.passages import PassageStore
 from eadpr.text.answers import AnswerMatcher
-from eadpr.training.config import Balance
+from eadpr.training.config import Loss, Train
+from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
-from eadpr.training.inputs import PassageInputs
+from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.losses import Masks
 
 
@@ -54,46 +56,43 @@ class ColumnBlocks(NamedTuple):
 
 
 class Batcher:
-    """Makes batches of one set of examples.
+    """Makes batches of one set of examples; with `shuffle` the words of texts are shuffled where `train` asks for it.
 
-    `question_ids`: token ids by example; `hard_negatives`: H of the columns; `balance`: L_HN's. No placebo has to be
-    masked: a question's placebo is compared with its distractor (L_HN) and its negatives (L_P), and with no other
-    question.
+    No placebo has to be masked: a question's placebo is compared with its distractor (L_HN) and its negatives (L_P),
+    and with no other question.
     """
 
     def __init__(
         self,
         examples: ExampleSet,
-        inputs: PassageInputs,
-        question_ids: Sequence[np.ndarray],
+        store: PassageStore,
+        encoders: Encoders,
+        loss: Loss,
+        train: Train,
         *,
-        hard_negatives: int,
-        mask_false_negatives: bool,
-        balance: Balance = "none",
+        shuffle: bool = False,
     ) -> None:
+        passage_seed = train.seed if shuffle and train.shuffle_passages else None
+        question_seed = train.seed if shuffle and train.shuffle_questions else None
         self.examples = examples
-        self.inputs = inputs
-        self._question_ids = question_ids
-        self._hard = hard_negatives
-        self._mask = mask_false_negatives
-        self._balance = balance
+        self.inputs = PassageInputs(examples, store, encoders.passage, shuffle_seed=passage_seed)
+        self._question_ids = tokenise_questions(encoders.question, examples.questions, shuffle_seed=question_seed)
+        self._hard = train.hard_negatives
+        self._mask = loss.masks_false_negatives
+        self._balance = loss.balances
         self._matcher = AnswerMatcher()
 
     def __len__(self) -> int:
-        """Return the number of questions."""
         return len(self.examples.questions)
 
     def examples_of(self, questions: Sequence[int]) -> list[int]:
-        """Return the examples that are the rows of the batch `first(questions)`."""
+        """Return the examples that are the rows of `first(questions)`."""
         return list(questions)
 
     def truncated_pairs(self) -> int:
         """Count the examples of the whole set with a comparison of L_HN that has two equal inputs."""
-        count = 0
-        for example in range(len(self.examples.questions)):
-            pairs = [keys for keys in self._comparisons(example) if keys is not None]
-            count += any(not all_differ(self.inputs.ids(keys)) for keys in pairs)
-        return count
+        _, truncated_CQ = self._contrast(range(len(self.examples.questions)))
+        return int(truncated_CQ.any(0).sum())
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
         """Make batch `number` (from 0) of an endless training; a question draws negatives whenever it is asked."""
@@ -110,16 +109,19 @@ class Batcher:
 
     def batch(self, chosen: Sequence[int], negatives: Sequence[Sequence[int]]) -> Batch:
         """Make the batch of the examples `chosen`, with at most H `negatives` for each."""
+        hard: list[int | None] = []
+        for rows in negatives:
+            hard += [*map(int, rows), *[None] * (self._hard - len(rows))]
         columns = ColumnBlocks(
             positives=[int(self.examples.positives[i]) for i in chosen],
-            hard_negatives=[key for rows in negatives for key in pad_to(self._hard, rows)],
+            hard_negatives=hard,
             distractors=[self.inputs.distractor_key(i) for i in chosen],
             placebos=[] if self.examples.placebos is None else [self.inputs.placebo_key(i) for i in chosen],
         )
         keys, columns_P = deduplicate(columns)
         passages = self.inputs.ids(keys)
         false_QP = self._false_negatives(chosen, columns, keys, columns_P)
-        contrast_CQ, truncated = self._contrast(chosen, dict(zip(keys, passages, strict=True)))
+        contrast_CQ, truncated_CQ = self._contrast(chosen)
         return Batch(
             questions=[self._question_ids[i] for i in chosen],
             passages=passages,
@@ -128,7 +130,7 @@ class Batcher:
             masked=int(false_QP.sum()),
             without_distractor=columns.distractors.count(None),
             without_placebo=columns.placebos.count(None),
-            truncated=truncated,
+            truncated=int(truncated_CQ.sum()),
         )
 
     def _false_negatives(
@@ -149,34 +151,22 @@ class Batcher:
             relevant_QP.append((holds_answer | np.isin(sources, positives))[columns_P])
         return false_negatives(np.stack(relevant_QP), columns)
 
-    def _contrast(self, chosen: Sequence[int], ids: dict[int, np.ndarray]) -> tuple[np.ndarray, int]:
-        """Return `contrast_CQ` of the masks, and how many comparisons it leaves out for equal inputs."""
-        rows, truncated = [], 0
-        for example in chosen:
-            row = []
-            for keys in self._comparisons(example):
-                row.append(keys is not None and all_differ([ids[key] for key in keys]))
-                truncated += keys is not None and not row[-1]
-            rows.append(row)
-        return np.array(rows, dtype=bool).T, truncated
-
-    def _comparisons(self, example: int) -> list[tuple[int, ...] | None]:
-        """Return the keys of each comparison of L_HN; None where the example lacks one of the passages.
+    def _contrast(self, chosen: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Return `contrast_CQ` of the masks, and which comparisons it leaves out because two of their inputs are equal.
 
         All inputs of a comparison have to differ: if the placebo is the positive as far as the encoder reads, one side
         of placebo and distractor is cut and the other is not.
         """
-        positive, distractor = int(self.examples.positives[example]), self.inputs.distractor_key(example)
-        comparisons = []
-        if self._balance != "placebo":
-            comparisons.append((positive, distractor))
-        if self._balance != "none":
-            comparisons.append((positive, self.inputs.placebo_key(example), distractor))
-        return [None if None in keys else keys for keys in comparisons]
-
-
-def pad_to(count: int, rows: Sequence[int]) -> list[int | None]:
-    return [*(int(row) for row in rows), *[None] * (count - len(rows))]
+        contrast, truncated = [], []
+        for example in chosen:
+            positive, distractor = int(self.examples.positives[example]), self.inputs.distractor_key(example)
+            comparisons = [(positive, distractor)] if self._balance != "placebo" else []
+            if self._balance != "none":
+                comparisons.append((positive, self.inputs.placebo_key(example), distractor))
+            differ = [None not in keys and all_differ(self.inputs.ids(keys)) for keys in comparisons]
+            contrast.append(differ)
+            truncated.append([None not in keys and not apart for keys, apart in zip(comparisons, differ, strict=True)])
+        return np.array(contrast, dtype=bool).T, np.array(truncated, dtype=bool).T
 
 
 def deduplicate(columns: ColumnBlocks) -> tuple[list[int], np.ndarray]:

@@ -86,8 +86,7 @@ class ResolvedSettings(EncoderSettings):
 
     @property
     def loss_scale(self) -> float:
-        """What multiplies the scores in a loss."""
-        return self.scale or self._usual_scale
+        return self.scale or (20.0 if self.similarity == "cosine" else 1.0)
 
     def describe(self) -> str:
         """Return the settings as one line for people."""
@@ -96,14 +95,6 @@ class ResolvedSettings(EncoderSettings):
             f"{self.pooling} pooling, {self.similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"
             f" title {self.title}, at most {self.question_tokens} and {self.passage_tokens} tokens"
         )
-
-    def with_scale(self, scale: float) -> "ResolvedSettings":
-        """Return the same settings with another scale of the scores in a loss."""
-        return self.model_copy(update={"scale": None if scale == self._usual_scale else scale})
-
-    @property
-    def _usual_scale(self) -> float:
-        return 20.0 if self.similarity == "cosine" else 1.0
 
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.
@@ -137,19 +128,11 @@ class Loss(Section):
                 " question, none and 1.0"
             )
         if (self.balance != "none" or self.placebo) and (self.form == "reference" or self.anchor == "passage"):
-            raise ValueError(
-                f"balance: {self.balance} and placebo: {self.placebo} go with form: paper and anchor: question alone;"
-                " set these, or leave balance at none and placebo at 0"
-            )
+            raise ValueError("balance and placebo need form: paper and anchor: question; else leave them at none and 0")
         if not (self.dpr or self.tau1 or self.tau2 or self.placebo):
             raise ValueError("dpr, tau1, tau2 and placebo are all 0, so there is nothing to learn; raise one of them")
-        if self.anchor == "passage" and self.lambda_:
-            raise ValueError(
-                f"anchor: passage sets a passage against questions, among which lambda's distractor is not; set lambda"
-                f" to 0 (found {self.lambda_})"
-            )
-        if self.anchor == "passage" and self.stop_gradient == "symmetric":
-            raise ValueError("stop_gradient: symmetric takes both anchors already; leave anchor: question")
+        if self.anchor == "passage" and (self.lambda_ or self.stop_gradient == "symmetric"):
+            raise ValueError("anchor: passage goes with lambda 0, and without symmetric, which takes both anchors")
         return self
 
     @property

@@ -20,7 +20,7 @@ from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
-from eadpr.training.forward import BatchVectors, EncodedBatch, encode, encode_batch
+from eadpr.training.forward import BatchVectors, EncodedBatch, encode
 from eadpr.training.loop import Task
 from eadpr.training.losses import Masks, Terms, dpr_loss, flipped_loss, loss_terms
 from eadpr.training.state import TrainingState
@@ -35,8 +35,7 @@ class ContrastiveSettings(Protocol):
     machine: Machine
 
 
-def task(batcher: Batcher, validation: Batcher | None, settings: ContrastiveSettings, steps: int) -> Task:
-    """Return the task of the training loop; it validates with some questions of `validation`, if there are any."""
+def task(batcher: Batcher, validation: Batcher, settings: ContrastiveSettings, steps: int) -> Task:
     train, chosen = settings.train, choose_validation(validation, settings.train)
 
     def lesson(step: int) -> list[Batch]:
@@ -51,15 +50,9 @@ def task(batcher: Batcher, validation: Batcher | None, settings: ContrastiveSett
                 state.keep_if_best(measures.average_rank)
 
     return Task(
-        "train",
-        train,
-        steps,
-        lesson,
-        partial(backward, settings=settings),
-        validate=validate_state,
-        validate_every=train.validate_every,
-        validate_first=train.keep == "best",
-    )
+        "train", train, steps, lesson, partial(backward, settings=settings), validate=validate_state,
+        validate_every=train.validate_every, validate_first=train.keep == "best",
+    )  # fmt: skip
 
 
 def backward(state: TrainingState, batches: list[Batch], *, settings: ContrastiveSettings) -> dict[str, float]:
@@ -90,11 +83,8 @@ def add_gradient(encoders: Encoders, batch: Batch, settings: ContrastiveSettings
 
 
 def objective(vectors: BatchVectors, masks: Masks, loss: Loss) -> Terms:
-    """Return the loss with gradients stopped as the settings ask (002, section 5.1, where the formula is lost; after
-    Chen and He, 2020).
-
-    `symmetric`: half the loss with passages stopped, half the flipped loss with questions stopped.
-    """
+    """Return the loss with gradients stopped as the settings ask (002, section 5.1; after Chen and He, 2020):
+    `symmetric` is half the loss with passages stopped, and half the flipped loss with questions stopped."""
     weights = {"form": loss.form, "lambda_": loss.lambda_, "weight": loss.dpr, "tau1": loss.tau1, "tau2": loss.tau2}
     weights |= {"balance": loss.balances, "placebo": loss.placebo}
     if loss.stop_gradient != "symmetric":
@@ -114,7 +104,6 @@ class Validation(NamedTuple):
 
 @torch.no_grad()
 def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settings: ContrastiveSettings) -> Validation:
-    """Measure the encoders on the `chosen` questions of a batcher, by their positions."""
     for encoder in encoders:
         encoder.eval()
     size, machine, tokens = settings.train.batch_size, settings.machine, settings.train.gradient_cache
@@ -122,7 +111,7 @@ def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settin
     for first in range(0, len(chosen), size):
         part = chosen[first : first + size]
         batch = batcher.first(part)
-        vectors = encode_batch(encoders, batch, machine, tokens)
+        vectors = EncodedBatch(encoders, batch, machine, tokens).vectors
         scores_QP = vectors.scores()
         total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
         questions.append(vectors.questions_QD)
@@ -133,9 +122,9 @@ def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settin
     return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
 
 
-def choose_validation(validation: Batcher | None, train: Train) -> list[int]:
+def choose_validation(validation: Batcher, train: Train) -> list[int]:
     """Return the positions of the questions that are validated with."""
-    return [] if validation is None else sample(len(validation), train.validation_questions, train.seed)
+    return sample(len(validation), train.validation_questions, train.seed)
 
 
 def count_validation(validation: Batcher, train: Train) -> dict[str, object]:

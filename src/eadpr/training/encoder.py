@@ -21,7 +21,7 @@ from eadpr.runtime.model_folders import sides_differ
 from eadpr.runtime.section import checked
 from eadpr.training.config import EncoderSettings, ResolvedSettings
 from eadpr.training.pretrained import load_whole
-from eadpr.training.projection import DenseLayers, Projection, load_layers
+from eadpr.training.projection import Projection, load_projection
 from eadpr.training.self_description import SETTINGS, UNLIMITED, read_description
 
 Side = Literal["question", "passage"]
@@ -38,27 +38,20 @@ class TextEncoder(torch.nn.Module):
         tokenizer: PreTrainedTokenizerBase,
         settings: ResolvedSettings,
         side: Side,
-        projection: Projection | DenseLayers | None = None,
+        projection: Projection | None = None,
     ) -> None:
         super().__init__()
+        name = f"the tokenizer of {tokenizer.name_or_path}"
         if tokenizer.pad_token_id is None:
-            raise ValueError(
-                f"the tokenizer of {model.name_or_path or 'the encoder'} has no padding token; use another"
-            )
+            raise ValueError(f"{name} has no padding token; use another")
         single, pair = (
             tokenizer(*texts, return_special_tokens_mask=True)["special_tokens_mask"] for texts in ("a", ("a", "b"))
         )
         self.separates_pairs = 1 in pair[1:-1]
         if settings.pooling == "last" and not single[-1]:
-            raise ValueError(
-                f"encoder.pooling: last needs a token that ends a text, but the tokenizer of {tokenizer.name_or_path}"
-                " writes none; set mean or cls"
-            )
+            raise ValueError(f"encoder.pooling: last needs a token that ends a text, and {name} writes none; set mean")
         if settings.title == "pair" and not self.separates_pairs:
-            raise ValueError(
-                "encoder.title: pair needs a token between title and text, but the tokenizer of"
-                f" {tokenizer.name_or_path} writes none; set joined"
-            )
+            raise ValueError(f"encoder.title: pair needs a token between the two, and {name} writes none; set joined")
         if hasattr(model, "pooler"):
             model.pooler = None  # unused; if a checkpoint lacks it, it is random again at every load
         self.model = model
@@ -68,9 +61,10 @@ class TextEncoder(torch.nn.Module):
         self.side = side
         # Decoders would keep the keys and values of every layer.
         self._options = {"use_cache": False} if "use_cache" in signature(model.forward).parameters else {}
-        for part, tokens in (("question", settings.question_tokens), ("passage", settings.passage_tokens)):
+        for part, prompt in settings.prompts:
+            tokens = getattr(settings, f"{part}_tokens")
             check_positions(model, f"encoder.{part}_tokens", tokens)
-            if (prompt := getattr(settings.prompts, part)) and len(self.ids([prompt], None, tokens)[0]) >= tokens:
+            if prompt and len(self.ids([prompt], tokens)[0]) >= tokens:
                 raise ValueError(f"encoder.prompts: {prompt!r} fills the {tokens} tokens of a {part}; shorten it")
 
     @property
@@ -80,10 +74,6 @@ class TextEncoder(torch.nn.Module):
     @property
     def pad_id(self) -> int:
         return self.tokenizer.pad_token_id
-
-    @property
-    def max_tokens(self) -> int:
-        return self.settings.question_tokens if self.side == "question" else self.settings.passage_tokens
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, D) float32."""
@@ -95,7 +85,7 @@ class TextEncoder(torch.nn.Module):
 
     def question_ids(self, questions: Sequence[str]) -> list[list[int]]:
         """Return token ids with special tokens, cut to `question_tokens`."""
-        return self.ids(self.question_texts(questions), None, self.settings.question_tokens)
+        return self.ids(self.question_texts(questions), self.settings.question_tokens)
 
     def question_texts(self, questions: Sequence[str]) -> list[str]:
         """Return questions behind their prompt; where titles are pairs, as in DPR, ’ is read as ', as there."""
@@ -109,29 +99,22 @@ class TextEncoder(torch.nn.Module):
         In a pair the prompt stands before the title. A passage without a title is its text alone.
         """
         form, prompt = self.settings.title, self.settings.prompts.passage
-        titles = ["" if form == "none" else title.strip() for title in titles]
-        texts = [text.strip() for text in texts]
-        if form == "joined":
-            texts = [f"{title} {text}".strip() for title, text in zip(titles, texts, strict=True)]
-            titles = [""] * len(texts)
-        ids: list[list[int]] = [[] for _ in texts]
-        for titled in (True, False):
-            rows = [i for i, title in enumerate(titles) if bool(title) is titled]
-            firsts = [prompt + (titles[i] if titled else texts[i]) for i in rows]
-            seconds = [texts[i] for i in rows] if titled else None
-            for i, row in zip(rows, self.ids(firsts, seconds, self.settings.passage_tokens), strict=True):
-                ids[i] = row
-        return ids
+        inputs: list[str | tuple[str, str]] = []
+        for title, text in zip(map(str.strip, titles), map(str.strip, texts), strict=True):
+            if form == "none" or not title:
+                inputs.append(prompt + text)
+            else:
+                inputs.append(prompt + f"{title} {text}".strip() if form == "joined" else (prompt + title, text))
+        return self.ids(inputs, self.settings.passage_tokens)
 
-    def ids(self, firsts: list[str], seconds: list[str] | None, length: int) -> list[list[int]]:
-        """Return token ids with special tokens of texts, or of pairs, the longest cut first to `length`."""
-        if not firsts:
+    def ids(self, inputs: Sequence[str | tuple[str, str]], length: int) -> list[list[int]]:
+        """Return token ids with special tokens of texts and pairs, of a pair the longest cut first to `length`."""
+        if not inputs:
             return []
         if self.settings.lowercase:
-            firsts, seconds = ([t.lower() for t in texts] if texts else None for texts in (firsts, seconds))
+            inputs = [text.lower() if isinstance(text, str) else tuple(map(str.lower, text)) for text in inputs]
         return self.tokenizer(
-            firsts,
-            seconds,
+            inputs,
             truncation="longest_first",
             max_length=length,
             return_attention_mask=False,
@@ -206,23 +189,17 @@ def load_pretrained(
     """Load the one encoder of a folder or hub name as it says of itself, with `overrides` in the place of its settings.
 
     Without `weights` it computes nothing, but all that does not depend on them is checked.
-    Raises ValueError for what `read_description` and `load_whole` refuse, and for states of another size.
     """
     description = read_description(name, revision, setting=setting)
     settings = description.resolve(overrides)
     model, tokenizer = pretrained(name, revision, setting=setting, weights=weights)
-    if description.width not in (None, model.config.hidden_size):
-        raise ValueError(
-            f"{description.label} pools states of {description.width} numbers, but its model has"
-            f" {model.config.hidden_size}; is the folder of one model?"
-        )
     # An override is not cut, but refused where it is too long.
     most = min(position_limit(model), tokenizer.model_max_length)
     for key in ("question_tokens", "passage_tokens"):
         if getattr(overrides, key) == "auto" and getattr(settings, key) > most:
             settings = settings.model_copy(update={key: most})
-    layers = DenseLayers.load(description.dense) if description.dense else None
-    return TextEncoder(model, tokenizer, settings, "passage", layers)
+    projection = Projection.load(description.dense) if description.dense else None
+    return TextEncoder(model, tokenizer, settings, "passage", projection)
 
 
 def settings_of(folder: Path) -> ResolvedSettings:
@@ -240,7 +217,7 @@ def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> T
     path = folder_of(folder, side)
     model, tokenizer = pretrained(str(path))
     resolved = settings.resolve(saved) if settings else saved
-    return TextEncoder(model, tokenizer, resolved, side, load_layers(path)).eval()
+    return TextEncoder(model, tokenizer, resolved, side, load_projection(path)).eval()
 
 
 def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
@@ -258,12 +235,10 @@ def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, Tex
 
 def save(folder: Path, question: TextEncoder, passage: TextEncoder) -> None:
     """Write both sides into the existing `folder`: Hugging Face layout, which sentence-transformers reads as well."""
-    write_json(folder / SETTINGS, passage.settings.model_dump(exclude_defaults=True))
-    for side, encoder, length in (
-        ("question", question, passage.settings.question_tokens),
-        ("passage", passage, passage.settings.passage_tokens),
-    ):
-        _save_side(folder_of(folder, side), encoder, length)
+    settings = passage.settings
+    write_json(folder / SETTINGS, settings.model_dump(exclude_defaults=True))
+    _save_side(folder_of(folder, "question"), question, settings.question_tokens)
+    _save_side(folder_of(folder, "passage"), passage, settings.passage_tokens)
 
 
 def _save_side(folder: Path, encoder: TextEncoder, max_tokens: int) -> None:
@@ -290,26 +265,23 @@ def _write_sentence_transformers(
     """Write the files of sentence-transformers, in the form that its older releases read too."""
     settings = encoder.settings
     prompts = {"query": settings.prompts.question, "document": settings.prompts.passage}
-    write_json(
-        folder / "modules.json",
-        [
+    pooling = {
+        "pooling_mode_cls_token": settings.pooling == "cls",
+        "pooling_mode_mean_tokens": settings.pooling == "mean",
+    }
+    if settings.pooling == "last":
+        pooling["pooling_mode_lasttoken"] = True
+    contents = {
+        "modules": [
             {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
             for i, (path, kind) in enumerate(modules)
         ],
-    )
-    lengths = {"max_seq_length": max_tokens, "do_lower_case": settings.lowercase}
-    write_json(folder / "sentence_bert_config.json", lengths)
-    write_json(
-        folder / "config_sentence_transformers.json",
-        {"similarity_fn_name": settings.similarity, "prompts": prompts if any(prompts.values()) else {}},
-    )
-    (folder / "1_Pooling").mkdir(exist_ok=True)
-    write_json(
-        folder / "1_Pooling" / "config.json",
-        {
-            "word_embedding_dimension": encoder.model.config.hidden_size,
-            "pooling_mode_cls_token": settings.pooling == "cls",
-            "pooling_mode_mean_tokens": settings.pooling == "mean",
-            **({"pooling_mode_lasttoken": True} if settings.pooling == "last" else {}),
+        "sentence_bert_config": {"max_seq_length": max_tokens, "do_lower_case": settings.lowercase},
+        "config_sentence_transformers": {
+            "similarity_fn_name": settings.similarity,
+            "prompts": prompts if any(prompts.values()) else {},
         },
-    )
+        "1_Pooling/config": {"word_embedding_dimension": encoder.model.config.hidden_size, **pooling},
+    }
+    for name, content in contents.items():
+        write_json(folder / f"{name}.json", content)

@@ -9,7 +9,7 @@ import numpy as np
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_question_ids, read_questions
-from eadpr.storage.records import Distractor, Example, Question
+from eadpr.storage.records import Distractor, Example
 from eadpr.training.config import OTHERS
 
 
@@ -55,16 +55,16 @@ def read_examples(
     """Read the examples of a role, with their distractors and placebos where asked for.
 
     `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
-    (or `others`) where none of them is named. Raises ValueError for a set that does not exist.
+    (or `others`) where none of them is named.
     """
     rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
     times = _times(rows, role, records, dict(upsample or {}))
     rows = [row for row, count in zip(rows, times, strict=True) if count]
-    questions = _questions(rows, folder, records)
+    records_of = read_questions(records / "questions.parquet", {row.question_id for row in rows})
+    by_id = {question.id: question for question in records_of}
+    questions = [by_id[row.question_id] for row in rows]
     texts = _read_texts(folder / "distractors.parquet") if distractors else {}
-    for row in rows if distractors else ():
-        if row.distractors and (row.question_id, row.positive) not in texts:
-            raise ValueError(f"{folder}: it lacks a distractor of question {row.question_id!r}; run `dvc repro`")
+    cut = [(row.question_id, row.positive) if distractors and row.distractors else None for row in rows]
     placebo_texts = _read_texts(folder / "placebos.parquet") if placebos else {}
     return ExampleSet(
         question_ids=[row.question_id for row in rows],
@@ -74,14 +74,13 @@ def read_examples(
         positives=store.rows([row.positive for row in rows]),
         negatives=[store.rows(row.negatives) for row in rows],
         other_positives=[store.rows(row.others) for row in rows],
-        distractors=[texts.get((row.question_id, row.positive)) if row.distractors else None for row in rows],
+        distractors=[key and texts[key] for key in cut],
         times=np.array([count for count in times if count], dtype=np.int64),
         placebos=[placebo_texts.get((row.question_id, row.positive)) for row in rows] if placebos else None,
     )
 
 
 def _times(rows: Sequence[Example], role: str, records: Path, upsample: dict[str, int]) -> list[int]:
-    """Return how often an epoch asks the question of each example."""
     default = upsample.pop(OTHERS, 1)
     by_question: dict[str, int] = {}
     for name, count in upsample.items():
@@ -92,21 +91,5 @@ def _times(rows: Sequence[Example], role: str, records: Path, upsample: dict[str
     return [by_question.get(row.question_id, default) for row in rows]
 
 
-def _questions(rows: Sequence[Example], folder: Path, records: Path) -> list[Question]:
-    ids = [row.question_id for row in rows]
-    questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
-    for question_id in ids:
-        if question_id not in questions:
-            raise ValueError(f"{folder}: question_id {question_id!r} is not in {records}; run `dvc repro`")
-    return [questions[question_id] for question_id in ids]
-
-
 def _read_texts(path: Path) -> dict[tuple[str, str], str]:
-    """Read the text of each distractor by question and positive."""
-    texts: dict[tuple[str, str], str] = {}
-    for row in tables.rows(path, Distractor):
-        key = row.question_id, row.passage_id
-        if key in texts:
-            raise ValueError(f"{path}: two texts of question {key[0]!r}, passage {key[1]!r}; run `dvc repro`")
-        texts[key] = row.text
-    return texts
+    return {(row.question_id, row.passage_id): row.text for row in tables.rows(path, Distractor)}

@@ -1,11 +1,12 @@
 """From batches to vectors and scores, and from their loss back to the gradients of the encoders."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from eadpr.runtime import machine, parallel
 from eadpr.training import processes
@@ -27,7 +28,8 @@ class Piece(NamedTuple):
 def cut_pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
     """Cut this process's rows, longest first, into pieces of at most `tokens` with padding; None: by the device."""
     lengths = np.array([len(row) for row in ids], dtype=np.int64)
-    share = processes.share(np.argsort(-lengths, kind="stable"))
+    # Every W-th row: as rows are sorted by length, all processes get about as many tokens.
+    share = np.argsort(-lengths, kind="stable")[processes.rank() :: processes.count()]
     cuts = [share[positions].tolist() for positions in batches(lengths[share], tokens or TOKENS[machine.device()])]
     return [Piece(encoder, rows, [ids[i] for i in rows]) for rows in cuts]
 
@@ -53,44 +55,26 @@ def encode(
 ) -> Tensor:
     """Return (len(ids), D) float32, in the order of `ids`; `tokens` as in `cut_pieces`."""
     pieces = cut_pieces(encoder, ids, tokens)
-    together = not _use_dropout(pieces)
+    together = not _uses_dropout([encoder])
     vectors = list(parallel.spread(lambda piece: encode_piece(piece, settings), pieces, together=together))
     return join_pieces(encoder, len(ids), pieces, vectors)
 
 
-def _use_dropout(pieces: Sequence[Piece]) -> bool:
-    encoders = {piece.encoder for piece in pieces}
+def _uses_dropout(encoders: Iterable[TextEncoder]) -> bool:
     return any(encoder.training and parallel.uses_dropout(encoder) for encoder in encoders)
 
 
 class BatchVectors(NamedTuple):
-    """A batch's questions (B, D), its distinct passages (N, D), the passage of each column (P,), and the scale of
-    their scores."""
-
     questions_QD: Tensor
-    passages_ND: Tensor
-    columns_P: Tensor
+    passages_ND: Tensor  # distinct ones
+    columns_P: Tensor  # the passage of each column
     scale: float = 1.0
 
     def scores(self, stopped: Stopped = "none") -> Tensor:
-        """Return scores_QP (B, P) float32: scaled dot products of the questions with every column; no gradient reaches
-        the vectors of the `stopped` side."""
+        """Return scores_QP (B, P) float32; no gradient reaches the vectors of the `stopped` side."""
         questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
         passages_ND = self.passages_ND.detach() if stopped == "passage" else self.passages_ND
         return (questions_QD @ passages_ND.T * self.scale).index_select(1, self.columns_P)
-
-
-def encode_batch(
-    encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None
-) -> BatchVectors:
-    questions_QD = encode(encoders.question, batch.questions, settings, tokens)
-    passages_ND = encode(encoders.passage, batch.passages, settings, tokens)
-    return join_sides(encoders, batch, questions_QD, passages_ND)
-
-
-def join_sides(encoders: Encoders, batch: Batch, questions_QD: Tensor, passages_ND: Tensor) -> BatchVectors:
-    columns_P = batch.columns_P.to(questions_QD.device)
-    return BatchVectors(questions_QD, passages_ND, columns_P, encoders.passage.settings.loss_scale)
 
 
 class EncodedBatch:
@@ -102,35 +86,27 @@ class EncodedBatch:
     """
 
     def __init__(self, encoders: Encoders, batch: Batch, settings: machine.Machine, tokens: int | None = None) -> None:
+        distinct = dict.fromkeys(encoders)
+        self._parameters = [p for encoder in distinct for p in encoder.parameters() if p.requires_grad]
+        self._together = not _uses_dropout(distinct)
+
+        def forward(piece: Piece) -> Tensor:
+            if tokens is None:
+                return encode_piece(piece, settings)
+            return checkpoint(encode_piece, piece, settings, use_reentrant=False, preserve_rng_state=not self._together)
+
         passage_pieces = cut_pieces(encoders.passage, batch.passages, tokens)
         question_pieces = cut_pieces(encoders.question, batch.questions, tokens)
-        pieces, first = passage_pieces + question_pieces, len(passage_pieces)
-        self._dropout = _use_dropout(pieces)
-        self._parameters = [p for encoder in dict.fromkeys(encoders) for p in encoder.parameters() if p.requires_grad]
-
-        def forward(piece: Piece) -> tuple[Tensor, Callable[[], Tensor]]:
-            """Return the vectors of a piece, and a function that returns them with their graph."""
-            if tokens is None:
-                vectors = encode_piece(piece, settings)
-                return vectors.detach(), lambda: vectors
-            state = _random_state() if self._dropout else []
-            with torch.no_grad():
-                vectors = encode_piece(piece, settings)
-
-            def repeat() -> Tensor:
-                _set_random_state(state)  # drops out the same units
-                return encode_piece(piece, settings)
-
-            return vectors, repeat
-
-        results = list(parallel.spread(forward, pieces, together=not self._dropout))
-        vectors, graphs = [vectors for vectors, _ in results], [graph for _, graph in results]
+        first = len(passage_pieces)
+        graphs = list(parallel.spread(forward, passage_pieces + question_pieces, together=self._together))
+        vectors = [graph.detach() for graph in graphs]
         passages_ND = join_pieces(encoders.passage, len(batch.passages), passage_pieces, vectors[:first])
         questions_QD = join_pieces(encoders.question, len(batch.questions), question_pieces, vectors[first:])
         passages_ND.requires_grad_(_learns(encoders.passage))
         questions_QD.requires_grad_(_learns(encoders.question))
         self._sides = ((passages_ND, passage_pieces, graphs[:first]), (questions_QD, question_pieces, graphs[first:]))
-        self.vectors = join_sides(encoders, batch, questions_QD, passages_ND)
+        columns_P = batch.columns_P.to(questions_QD.device)
+        self.vectors = BatchVectors(questions_QD, passages_ND, columns_P, encoders.passage.settings.loss_scale)
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, a scalar made of `vectors`, to the encoders' parameters."""
@@ -142,23 +118,12 @@ class EncodedBatch:
             for piece, graph in zip(pieces, graphs, strict=True)
         ]
 
-        def gradients(piece: tuple[Callable[[], Tensor], Tensor]) -> Sequence[Tensor | None]:
-            graph, gradient = piece
-            return torch.autograd.grad(graph(), self._parameters, gradient, allow_unused=True)
+        def gradients(piece: tuple[Tensor, Tensor]) -> Sequence[Tensor | None]:
+            vectors, gradient = piece
+            return torch.autograd.grad(vectors, self._parameters, gradient, allow_unused=True)
 
-        devices = [torch.cuda.current_device()] if machine.device() == "cuda" else []
-        with torch.random.fork_rng(devices, enabled=self._dropout):
-            parallel.add_gradients(self._parameters, gradients, reached, together=not self._dropout)
+        parallel.add_gradients(self._parameters, gradients, reached, together=self._together)
 
 
 def _learns(encoder: TextEncoder) -> bool:
-    return any(parameter.requires_grad for parameter in encoder.parameters())
-
-
-def _random_state() -> list[Tensor]:
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if machine.device() == "cuda" else [])]
-
-
-def _set_random_state(state: list[Tensor]) -> None:
-    for restore, saved in zip((torch.set_rng_state, torch.cuda.set_rng_state), state, strict=False):
-        restore(saved)
+    return torch.is_grad_enabled() and any(parameter.requires_grad for parameter in encoder.parameters())

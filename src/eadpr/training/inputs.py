@@ -23,39 +23,30 @@ class PassageInputs:
         self, examples: ExampleSet, store: PassageStore, encoder: TextEncoder, *, shuffle_seed: int | None = None
     ) -> None:
         self._positives = examples.positives
-        self._derived = [examples.distractors]  # texts made of positives
-        if examples.placebos is not None:
-            self._derived.append(examples.placebos)
+        self._derived = [*examples.distractors, *(examples.placebos or [])]  # texts made of positives
         self._store = store
         self._encoder = encoder
         self._shuffle_seed = shuffle_seed
         self._ids: dict[int, np.ndarray] = {}
 
     def distractor_key(self, example: int) -> int | None:
-        return self._key(example, 0)
+        return self._key(example)
 
     def placebo_key(self, example: int) -> int | None:
-        return self._key(example, 1)
+        return self._key(len(self._positives) + example)
 
-    def _key(self, example: int, kind: int) -> int | None:
-        if self._derived[kind][example] is None:
-            return None
-        return len(self._store) + example * len(self._derived) + kind
+    def _key(self, position: int) -> int | None:
+        return None if self._derived[position] is None else len(self._store) + position
 
     def texts(self, keys: Sequence[int]) -> list[str]:
-        return [self._text(key) for key in keys]
-
-    def _text(self, key: int) -> str:
-        if key < len(self._store):
-            return self._store.texts([key])[0]
-        example, kind = divmod(key - len(self._store), len(self._derived))
-        return self._derived[kind][example]
+        first = len(self._store)
+        return [self._derived[key - first] if key >= first else self._store.texts([key])[0] for key in keys]
 
     def sources(self, keys: Sequence[int]) -> np.ndarray:
         """Return the row of each key's passage: itself, or the positive that a distractor or placebo was made of."""
         rows = np.array(keys, dtype=np.int64)
         derived = rows >= len(self._store)
-        rows[derived] = self._positives[(rows[derived] - len(self._store)) // len(self._derived)]
+        rows[derived] = self._positives[(rows[derived] - len(self._store)) % len(self._positives)]
         return rows
 
     def ids(self, keys: Sequence[int]) -> list[np.ndarray]:

@@ -1,22 +1,27 @@
 """The training of any model: DPR's optimiser and schedule, step by step, from its last checkpoint.
 
-All randomness of a step (what it learns from, dropout) is a function of seed and step.
+All randomness of a step (what it learns from, dropout) is a function of seed and step. The log is in DVCLive's layout:
+`plots/metrics/<name>.tsv` per series, `metrics.json` for the end. It is written here and not by dvclive, which fails in
+a repository without commits. It holds no times, so that its bytes repeat.
 """
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from eadpr.runtime import parallel
+from eadpr.runtime import cache, files, parallel
 from eadpr.runtime.progress import progress
 from eadpr.training import processes
 from eadpr.training.optimiser import Optimiser, multiplier, warmup_steps
 from eadpr.training.state import Checkpoints, TrainingState
+
+AVERAGED = 100  # metrics.json has the mean of the last steps
 
 
 class Task(NamedTuple):
@@ -37,11 +42,36 @@ class Task(NamedTuple):
     validate_first: bool = False
 
 
-def run(state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: int | None = None) -> None:
-    """Train from the last checkpoint, or else from `state`, to the step `until`; None: to the last.
+def train(
+    state: TrainingState,
+    task: Task,
+    out: Path,
+    logs: Path,
+    *,
+    key: Callable[[], str],
+    save: Callable[[Path], None],
+    counts: Callable[[], dict[str, object]],
+) -> int:
+    """Train, `save` the model to the folder `out`, write the log to the folder `logs`; return the optimiser steps.
 
-    Raises ValueError where a loss or gradient is not finite.
+    A killed training with the same `key` resumes from its last checkpoint, with the same result.
     """
+    workspace = cache.workspace(task.section, key()) if processes.first() else nullcontext()
+    with workspace as folder:
+        run(state, task, Checkpoints(folder))
+        if processes.first():
+            if state.best_step is not None:
+                state.use_best()
+            with files.new_folder(out) as temporary:
+                save(temporary)
+            with files.new_folder(logs) as temporary:
+                _write_log(temporary, state, _summarise(state, task, counts()))
+            files.discard(folder)
+    return task.steps
+
+
+def run(state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: int | None = None) -> None:
+    """Train from the last checkpoint, or else from `state`, to the step `until`; None: to the last."""
     until = task.steps if until is None else until
     if (saved := checkpoints.load()) is not None:
         state.restore(saved)
@@ -63,7 +93,9 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: in
 def take_step(state: TrainingState, task: Task, lesson: Any) -> None:
     settings = task.settings
     torch.manual_seed(step_seed(settings.seed, state.step) ^ processes.rank())  # each drops out units of its own rows
-    set_rate(state.optimizer, settings, state.step, total=task.steps)
+    warmup = warmup_steps(settings, task.steps)
+    for group in state.optimizer.param_groups:
+        group["lr"] = settings.learning_rate * multiplier(state.step, warmup=warmup, total=task.steps)
     for module in state.modules:
         module.train(any(p.requires_grad for p in module.parameters()))  # a frozen one drops nothing out
     values = task.backward(state, lesson)
@@ -85,18 +117,12 @@ def check_finite(values: dict[str, float], step: int, *, section: str) -> None:
             )
 
 
-def set_rate(optimizer: torch.optim.Optimizer, settings: Optimiser, step: int, *, total: int) -> None:
-    factor = multiplier(step, warmup=warmup_steps(settings, total), total=total)
-    for group in optimizer.param_groups:
-        group["lr"] = settings.learning_rate * factor
-
-
 def step_seed(seed: int, step: int) -> int:
     return int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint64)[0])
 
 
 def set_dropout(module: torch.nn.Module, *, hidden: float, attention: float) -> None:
-    """Set every dropout of an encoder; one inside an attention, by its name, acts on the attention's weights."""
+    """Set every dropout; one inside an attention, by its name, acts on the attention's weights."""
     parts = dict(module.named_modules())
     for name, part in parts.items():
         if isinstance(part, torch.nn.Dropout):
@@ -106,3 +132,36 @@ def set_dropout(module: torch.nn.Module, *, hidden: float, attention: float) -> 
             part.p = attention if in_attention and not on_states else hidden
         elif isinstance(getattr(part, "attention_dropout", None), float):  # a number and no module, as in ModernBERT
             part.attention_dropout = attention
+
+
+def _summarise(state: TrainingState, task: Task, counts: Mapping[str, object]) -> dict[str, object]:
+    """Return the counts, the means of all other series over the last steps, and the validation of the saved weights."""
+    means, validation_before, validation = {}, {}, {}
+    for series, rows in state.series.items():
+        kind, _, name = series.partition("/")
+        if kind == "validation":
+            validation_before[name] = rows[0][1]
+            validation[name] = dict(rows)[rows[-1][0] if state.best_step is None else state.best_step]
+        elif name not in counts:
+            last = [value for _, value in rows[-AVERAGED:]]
+            means[name] = sum(last) / len(last)
+    summary = {"steps": task.steps, **counts, f"last_{AVERAGED}_steps": _round(means)}
+    if task.validate_first:
+        summary["validation_before"] = _round(validation_before)
+    if task.validate:
+        summary["validation"] = _round(validation)
+    if state.best_step is not None:
+        summary["kept_step"] = state.best_step
+    return summary
+
+
+def _round(values: Mapping[str, float]) -> dict[str, float]:
+    """Round to 7 digits; values that are not finite are left out."""
+    return {name: float(f"{value:.7g}") for name, value in values.items() if math.isfinite(value)}
+
+
+def _write_log(folder: Path, state: TrainingState, summary: Mapping[str, object]) -> None:
+    for name, rows in ({"train/loss": []} | state.series).items():
+        lines = [f"step\t{name.rpartition('/')[2]}", *(f"{step}\t{value:.7g}" for step, value in rows)]
+        files.write_text(folder / "plots" / "metrics" / f"{name}.tsv", "\n".join(lines) + "\n")
+    files.write_json(folder / "metrics.json", summary)

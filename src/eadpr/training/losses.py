@@ -69,7 +69,12 @@ def loss_terms(
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
     and enter a fourth, the DPR loss with the distractors masked.
     """
-    dpr, hn, pp, plain = FORMS[form](scores_QP, masks, lambda_, anchor, balance)
+    if form == "reference":
+        dpr, hn, pp, plain = _reference_terms(scores_QP, masks, lambda_)
+    else:
+        dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
+        hn, pp = hn_loss(scores_QP, masks, balance=balance), pp_loss(scores_QP, masks)
+        plain = scores_QP.new_zeros(())
     of_placebos = placebo_loss(scores_QP, masks) if placebo else scores_QP.new_zeros(())
     total = weight * dpr + tau1 * hn + tau2 * pp + plain + placebo * of_placebos
     return Terms(total, dpr, hn, pp, plain, of_placebos)
@@ -134,17 +139,7 @@ def placebo_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
     return _mean(_nll(_placebo(scores_QP, masks), _negatives(scores_QP, masks)), masks.placebos_Q)
 
 
-def _paper_terms(
-    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balance: Balance
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
-    hn = hn_loss(scores_QP, masks, balance=balance)
-    return dpr, hn, pp_loss(scores_QP, masks), scores_QP.new_zeros(())
-
-
-def _reference_terms(
-    scores_QP: Tensor, masks: Masks, lambda_: float, anchor: str, balance: Balance
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Multiply each logit by 0 (masked), lambda (the question's distractor in dpr) or 1; all columns stay."""
     count = len(scores_QP)
     own_QQ = torch.eye(count, device=scores_QP.device)
@@ -165,10 +160,6 @@ def _reference_terms(
         _mean(logsumexp(others_QN, distractors_QQ) - distractor_Q, has_distractor_Q),
         (logsumexp(own_QN + masks.negatives_QN, torch.zeros_like(own_QQ)) - positive_Q).mean(),
     )
-
-
-# dpr, hn, pp, plain by `loss.form`.
-FORMS = {"paper": _paper_terms, "reference": _reference_terms}
 
 
 def _positive(scores_QP: Tensor) -> Tensor:

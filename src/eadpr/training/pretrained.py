@@ -1,6 +1,5 @@
 """Models and tokenizers in Hugging Face's layout, by hub name or folder, loaded whole or not at all."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +9,7 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-NAMED = 5  # weights that a message names
 ADAPTERS = "adapter_config.json"  # peft's
-MERGE = "give a folder that they are merged into, as peft's merge_and_unload does"
 
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()
@@ -30,7 +27,9 @@ def load_whole(
     the device meta, as its config.json says, and all but the weights is checked.
     """
     label = f"{setting} {name!r}"
-    _check_adapters(Path(name) / ADAPTERS, label)
+    adapters = f"{label} holds adapters ({ADAPTERS}); merge them first, as peft's merge_and_unload does"
+    if (Path(name) / ADAPTERS).exists():  # transformers would load the base that they name, or leave them out
+        raise ValueError(adapters)
     if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
         raise ValueError(
             f"{label} holds no *.safetensors; other weights can run code when loaded, convert them first:"
@@ -38,34 +37,24 @@ def load_whole(
         )
     safe = {"trust_remote_code": False, "revision": revision or "main"}
     with _as_value_error(f"{label} cannot be loaded by {kind.__name__}"):
-        model, info = _load(name, kind, safe) if weights else (_outline(name, kind, safe), None)
+        if weights:
+            checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+            model, info = kind.from_pretrained(name, dtype=torch.float32, **checks, **safe)
+        else:
+            with torch.device("meta"):
+                model, info = kind.from_config(AutoConfig.from_pretrained(name, **safe)), None
     if getattr(model, "_hf_peft_config_loaded", False):  # of a hub name
-        raise ValueError(f"{label} holds adapters ({ADAPTERS}); {MERGE}")
+        raise ValueError(adapters)
     if info is not None:
         _check_weights(model, info, label)
     with _as_value_error(f"{label}: its tokenizer cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(name, **tokenizer_options, **safe)
-    _check_tokenizer(tokenizer, model, label)
+    words, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
+    if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:  # an empty T5's has the space
+        raise ValueError(f"{label} has a tokenizer without words; are its files (tokenizer.json, vocab.txt) there?")
+    if words > rows:
+        raise ValueError(f"{label} has {words:,} tokens, but embeddings of {rows:,}; are they of one model?")
     return model, tokenizer
-
-
-def _load(name: str, kind: Any, safe: dict[str, Any]) -> tuple[PreTrainedModel, dict[str, Any]]:
-    checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
-    return kind.from_pretrained(name, dtype=torch.float32, **checks, **safe)
-
-
-def _outline(name: str, kind: Any, safe: dict[str, Any]) -> PreTrainedModel:
-    with torch.device("meta"):
-        return kind.from_config(AutoConfig.from_pretrained(name, **safe))
-
-
-def _check_adapters(path: Path, label: str) -> None:
-    """Raise ValueError for a folder of adapters, which transformers would put on the base that they name, wherever that
-    is, and leave out without peft."""
-    if path.exists():
-        with _as_value_error(f"{label}: {ADAPTERS} cannot be read"):
-            base = json.loads(path.read_bytes())["base_model_name_or_path"]
-        raise ValueError(f"{label} holds adapters ({ADAPTERS}) of {base!r}; {MERGE}")
 
 
 @contextmanager
@@ -78,33 +67,14 @@ def _as_value_error(failure: str) -> Iterator[None]:
 
 def _check_weights(model: PreTrainedModel, info: dict[str, Any], label: str) -> None:
     parts = {name for name, _ in model.base_model.named_children()} - {"pooler"}
-
-    def of_model(key: str) -> bool:
-        """Tell the model's weights from those of a head, and from buffers of positions that old files hold."""
-        path = key.removeprefix(f"{model.base_model_prefix}.").split(".")
-        return path[0] in parts and path[-1] != "position_ids"
-
+    unknown = [key.removeprefix(f"{model.base_model_prefix}.") for key in info["unexpected_keys"]]
     wrong = {
-        "lacks weights that its config.json asks for": [
-            key for key in info["missing_keys"] if "pooler" not in key.split(".")
-        ],
-        "has weights of another shape than its config.json says": [
-            f"{key} ({tuple(shape)}, not {tuple(needed)})" for key, shape, needed in info["mismatched_keys"]
-        ],
-        "has weights that its config.json does not know": list(filter(of_model, info["unexpected_keys"])),
+        "has less weights": [key for key in info["missing_keys"] if "pooler" not in key.split(".")],
+        "has weights of another shape": [key for key, *_ in info["mismatched_keys"]],
+        # Those of heads, and buffers of positions in old files, may be there.
+        "has more weights": [key for key in unknown if key.split(".")[0] in parts and "position_ids" not in key],
     }
     for problem, keys in wrong.items():
         if keys:
-            more = f" and {len(keys) - NAMED} more" if len(keys) > NAMED else ""
-            listed = f"{', '.join(sorted(keys)[:NAMED])}{more}"
-            raise ValueError(f"{label} {problem}: {listed}; is the folder whole, and of one model?")
-
-
-def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel, label: str) -> None:
-    words, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
-    if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:  # an empty T5's has the space
-        raise ValueError(f"{label} has a tokenizer without words; are its files (tokenizer.json, vocab.txt) there?")
-    if words > rows:
-        raise ValueError(
-            f"{label} has a tokenizer of {words:,} tokens, but embeddings of {rows:,}; are they of one model?"
-        )
+            listed = f"{', '.join(sorted(keys)[:5])} ({len(keys)} in all)"
+            raise ValueError(f"{label} {problem} than its config.json says: {listed}; is the folder whole?")

@@ -7,13 +7,31 @@ and to the units that are dropped out, and the loss does not know of them.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, Literal
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+
+def launch(module: str, wanted: int | Literal["auto"]) -> None:
+    """Become torchrun if more than one process is `wanted`; each of its processes runs `module` with the same options.
+
+    In these, and for one process, do nothing. `auto`: one for each GPU. The process must be settled (`machine.settle`).
+    """
+    if "WORLD_SIZE" in os.environ:
+        return
+    cards = torch.cuda.device_count()
+    number = max(1, cards) if wanted == "auto" else wanted
+    if number > cards > 0:
+        raise ValueError(f"train.processes is {number}, but there are {cards} GPUs; set it to auto or at most {cards}")
+    if number > 1:
+        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(number)]
+        torchrun += ["-m", "--", module]  # without -- it takes our --log for the beginning of options of its own
+        os.execv(sys.executable, [sys.executable, *torchrun, *sys.argv[1:]])
 
 
 @contextmanager
@@ -36,18 +54,12 @@ def count() -> int:
 
 
 def rank() -> int:
-    """The number of this process, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def first() -> bool:
     """Return whether this process writes files and shows progress."""
     return rank() == 0
-
-
-def share(rows: np.ndarray) -> np.ndarray:
-    """Return every W-th row; if rows are sorted by length, all processes get about as many tokens."""
-    return rows[rank() :: count()]
 
 
 def summed(values: Tensor) -> Tensor:
@@ -71,13 +83,9 @@ def sum_gradients(parameters: Sequence[Tensor]) -> None:
         parameter.grad.copy_(gradient.view_as(parameter))
 
 
-def broadcast(content: bytes) -> bytes:
-    """Return the content of the first process, in every process."""
-    if count() == 1:
-        return content
-    length = torch.tensor(len(content))
-    dist.broadcast(length, src=0)
-    sent = np.frombuffer(content, np.uint8).copy() if first() else np.empty(int(length), np.uint8)
-    if len(sent):
-        dist.broadcast(torch.from_numpy(sent), src=0)
-    return sent.tobytes()
+def broadcast(value: Any) -> Any:
+    """Return the value of the first process, in every process."""
+    values = [value]
+    if count() > 1:
+        dist.broadcast_object_list(values, src=0, device=torch.device("cpu"))
+    return values[0]

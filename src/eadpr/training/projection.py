@@ -1,4 +1,4 @@
-"""Layers above the pooled state, in sentence-transformers' files: MDR's linear layer and norm, or Dense modules."""
+"""Layers above the pooled state, in sentence-transformers' files: Dense modules, and a norm behind them as MDR has."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,105 +7,72 @@ from typing import Self
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from eadpr.runtime.files import read_json, write_json
 from eadpr.training.self_description import WEIGHTS, DenseShape
 
-LINEAR, NORM = "2_Dense", "3_LayerNorm"  # subfolders of an encoder's, by sentence-transformers' numbers
 IDENTITY = "torch.nn.modules.linear.Identity"
-MODULES = ((LINEAR, "Dense"), (NORM, "LayerNorm"))
 
 
 class Projection(torch.nn.Module):
-    """The `project` of MDR's encoders (Xiong et al., 2021), from D dimensions to D; new ones have random weights."""
+    """Linear layers, each with tanh or no activation, and a norm where `norm`; new ones have random weights."""
 
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.dim = dim
-        self.linear = torch.nn.Linear(dim, dim)
-        self.norm = torch.nn.LayerNorm(dim)
-
-    def forward(self, states_BD: Tensor) -> Tensor:
-        return self.norm(self.linear(states_BD).float()).float()
-
-    @classmethod
-    def load(cls, folder: Path) -> Self:
-        """Load the projection of an encoder's folder. Raises ValueError for files in part."""
-        try:
-            weights = {**load_file(folder / LINEAR / WEIGHTS), **load_file(folder / NORM / WEIGHTS)}
-            projection = cls(len(weights["linear.bias"]))
-            projection.load_state_dict(weights)
-        except (OSError, SafetensorError, LookupError, RuntimeError) as error:
-            raise ValueError(f"{folder}: {LINEAR} and {NORM} hold no linear layer and norm of two hops") from error
-        return projection
-
-    @property
-    def parts(self) -> Sequence[tuple[str, str]]:
-        """The folder and the kind of each module of sentence-transformers."""
-        return MODULES
-
-    def save(self, folder: Path) -> None:
-        shape = {"in_features": self.dim, "out_features": self.dim, "bias": True, "activation_function": IDENTITY}
-        for name, config in ((LINEAR, shape), (NORM, {"dimension": self.dim})):
-            part = "linear." if name == LINEAR else "norm."
-            weights = {key: value for key, value in self.state_dict().items() if key.startswith(part)}
-            _write_module(folder / name, config, weights)
-
-
-class DenseLayers(torch.nn.Module):
-    """Dense modules of sentence-transformers: linear layers, each with an activation or none."""
-
-    def __init__(self, shapes: Sequence[DenseShape]) -> None:
+    def __init__(self, shapes: Sequence[DenseShape], *, norm: bool = False) -> None:
         super().__init__()
         self.shapes = shapes
         self.dim = shapes[-1].out_features
         self.linears = torch.nn.ModuleList(
             torch.nn.Linear(shape.in_features, shape.out_features, bias=shape.bias) for shape in shapes
         )
+        self.norm = torch.nn.LayerNorm(self.dim) if norm else None
 
-    def forward(self, states_BD: Tensor) -> Tensor:
+    def forward(self, states_BD: torch.Tensor) -> torch.Tensor:
         for shape, linear in zip(self.shapes, self.linears, strict=True):
             states_BD = linear(states_BD).float()
             if shape.activation_function != IDENTITY:
                 states_BD = torch.tanh(states_BD)
-        return states_BD
+        return states_BD if self.norm is None else self.norm(states_BD).float()
 
     @classmethod
-    def load(cls, folders: Sequence[Path]) -> Self:
-        """Load the modules of these folders, in order. Raises ValueError for weights of another shape."""
-        layers = cls([DenseShape.model_validate(read_json(folder / "config.json")) for folder in folders])
-        for folder, linear in zip(folders, layers.linears, strict=True):
+    def load(cls, folders: Sequence[Path], norm: Path | None = None) -> Self:
+        """Load the Dense modules of `folders`, in order, and the norm of a folder."""
+        shapes = [DenseShape.model_validate(read_json(folder / "config.json")) for folder in folders]
+        projection = cls(shapes, norm=norm is not None)
+        parts = dict(zip(folders, projection.linears, strict=True)) | ({norm: projection.norm} if norm else {})
+        for folder, part in parts.items():
             try:
                 weights = load_file(folder / WEIGHTS)
-                linear.load_state_dict({key.removeprefix("linear."): value.float() for key, value in weights.items()})
+                part.load_state_dict({name.rpartition(".")[2]: weight.float() for name, weight in weights.items()})
             except (OSError, SafetensorError, RuntimeError) as error:
                 raise ValueError(f"{folder / WEIGHTS} holds no weights of its config.json ({error})") from error
-        return layers
+        return projection
 
     @property
     def parts(self) -> Sequence[tuple[str, str]]:
-        """The folder and the kind of each module of sentence-transformers."""
-        return [(f"{number}_Dense", "Dense") for number, _ in enumerate(self.shapes, 2)]
+        """The folder and the kind of each module of sentence-transformers, by its numbers."""
+        kinds = ["Dense"] * len(self.shapes) + ["LayerNorm"] * (self.norm is not None)
+        return [(f"{number}_{kind}", kind) for number, kind in enumerate(kinds, 2)]
 
     def save(self, folder: Path) -> None:
-        for (name, _), shape, linear in zip(self.parts, self.shapes, self.linears, strict=True):
-            weights = {f"linear.{key}": value.contiguous() for key, value in linear.state_dict().items()}
-            config = shape.model_dump(include={"in_features", "out_features", "bias", "activation_function"})
-            _write_module(folder / name, config, weights)
+        fields = {"in_features", "out_features", "bias", "activation_function"}
+        modules = [("linear", linear, shape.model_dump(include=fields))
+                   for linear, shape in zip(self.linears, self.shapes, strict=True)]  # fmt: skip
+        if self.norm is not None:
+            modules.append(("norm", self.norm, {"dimension": self.dim}))
+        for (name, _), (prefix, module, config) in zip(self.parts, modules, strict=True):
+            write_json(folder / name / "config.json", config)
+            weights = {f"{prefix}.{key}": value.contiguous() for key, value in module.state_dict().items()}
+            save_file(weights, folder / name / WEIGHTS, {"format": "pt"})
 
 
-def load_layers(folder: Path) -> Projection | DenseLayers | None:
-    """Load the layers of a folder that this package wrote, None if it has none. Raises ValueError for files in part."""
+def mdr_projection(dim: int) -> Projection:
+    """Return a new `project` of MDR's encoders (Xiong et al., 2021): a linear layer from D to D and a norm."""
+    return Projection([DenseShape(in_features=dim, out_features=dim, activation_function=IDENTITY)], norm=True)
+
+
+def load_projection(folder: Path) -> Projection | None:
+    """Load the layers of a folder that this package wrote, None if it has none."""
     modules = read_json(folder / "modules.json") if (folder / "modules.json").exists() else []
-    paths = [module["path"] for module in modules]
-    if NORM in paths:
-        return Projection.load(folder)
-    dense = [folder / path for path in paths if path.endswith("_Dense")]
-    return DenseLayers.load(dense) if dense else None
-
-
-def _write_module(folder: Path, config: dict[str, object], weights: dict[str, Tensor]) -> None:
-    folder.mkdir(exist_ok=True)
-    write_json(folder / "config.json", config)
-    save_file(weights, folder / WEIGHTS, {"format": "pt"})
+    paths = [folder / module["path"] for module in modules]
+    dense, norms = ([path for path in paths if path.name.endswith(kind)] for kind in ("_Dense", "_LayerNorm"))
+    return Projection.load(dense, *norms) if dense else None

@@ -26,9 +26,8 @@ CLASSES = {name: name for name in ("SentenceTransformer", "CrossEncoder", "Spars
 CLASSES["ColBERT"] = "MultiVectorEncoder"
 ENCODERS = ("Model", "ForMaskedLM", "ForPreTraining", "ForCausalLM")  # ends of architectures' names
 QUESTIONS, PASSAGES = ("query", "question"), ("document", "passage", "corpus")  # names of prompts
-KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
-POOLINGS = {"cls": "cls", "mean": "mean", "lasttoken": "last"}  # sentence-transformers' names and ours
-LENGTHS = [f"sentence_{kind}_config.json" for kind in ("bert", "roberta", "distilbert", "albert", "xlm-roberta")]
+# Sentence-transformers' names, those of its older releases too, and ours.
+POOLINGS = {"cls": "cls", "cls_token": "cls", "mean": "mean", "mean_tokens": "mean", "lasttoken": "last"}
 
 
 class _Module(BaseModel):
@@ -66,17 +65,15 @@ class _Model(BaseModel):
 
 
 class Description(NamedTuple):
-    """The settings that a model states; `width` is the size of the states that its pooling takes, None if unsaid."""
+    """The settings that a model states, and the folders of its Dense modules."""
 
     label: str
     settings: ResolvedSettings
-    dense: Sequence[Path] = ()  # the folders of its Dense modules
-    width: int | None = None
+    dense: Sequence[Path] = ()
     pools_prompts: bool = True  # false: its pooling leaves prompts out
 
     def resolve(self, overrides: EncoderSettings) -> ResolvedSettings:
-        """Return the model's settings with the overrides in their place. Raises ValueError for prompts that the model
-        leaves out."""
+        """Return the model's settings with the overrides in their place."""
         settings = overrides.resolve(self.settings)
         if settings.prompts != NO_PROMPTS and not self.pools_prompts:
             raise ValueError(
@@ -89,8 +86,7 @@ class Description(NamedTuple):
 def read_description(name: str, revision: str | None = None, *, setting: str = "the model") -> Description:
     """Return the description in a model folder or hub repository; `revision` is a commit or tag of a hub name.
 
-    Raises ValueError that begins with `setting` and the name for files that cannot be followed here, and for a hub that
-    does not answer.
+    Raises ValueError, which begins with `setting` and the name, for files that cannot be followed here.
     """
     files = _Files(name, revision, f"{setting}: {name}")
     path = Path(name).parent / SETTINGS if Path(name).name in SIDES else files.find(SETTINGS)
@@ -107,8 +103,7 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
 
 
 def read_class(name: str, revision: str | None = None, *, setting: str = "the model") -> str:
-    """Return the class of sentence-transformers that scores as a model was made to; raises ValueError, which names the
-    architecture, where that is not known."""
+    """Return the class of sentence-transformers that scores as a model was made to."""
     files = _Files(name, revision, f"{setting}: {name}")
     stated = files.read(MODEL, dict[str, Any]) or {}
     if kind := stated.get("model_type"):
@@ -177,16 +172,20 @@ def _follow(files: _Files, modules: list[_Module]) -> Description:
     file = f"{modules[1].path}/config.json"
     files.need(file)
     pooling = files.read(file, dict[str, Any])
-    lengths = next(filter(None, (files.read(name, _Lengths) for name in LENGTHS)), _Lengths())
+    lengths = files.read("sentence_bert_config.json", _Lengths) or _Lengths()
     longest = lengths.max_seq_length or UNLIMITED
+    model = files.read(MODEL, _Model) or _Model()
+    cosine = modules[-1].type.endswith(".Normalize")
     stated = {
         "pooling": _choose_pooling(files, file, pooling),
+        "similarity": "cosine" if cosine else model.similarity_fn_name or "cosine",
+        "prompts": Prompts(question=_choose_prompt(model, QUESTIONS), passage=_choose_prompt(model, PASSAGES)),
+        "title": "joined",
         "question_tokens": lengths.query_length or longest,
         "passage_tokens": lengths.document_length or longest,
         "lowercase": lengths.do_lower_case,
-        **_read_model(files, normalises=modules[-1].type.endswith(".Normalize")),
     }
-    width = size = pooling.get("embedding_dimension", pooling.get("word_embedding_dimension"))
+    size = pooling.get("embedding_dimension", pooling.get("word_embedding_dimension"))
     folders = []
     for module in dense:
         folders.append(files.need(f"{module.path}/{WEIGHTS}").parent)
@@ -195,53 +194,40 @@ def _follow(files: _Files, modules: list[_Module]) -> Description:
             raise files.refuse(f"{module.path}/config.json", f"in_features is {shape.in_features}, but it gets {size}")
         size = shape.out_features
     settings = SILENT.model_copy(update=stated)
-    return Description(files.label, settings, folders, width, pooling.get("include_prompt", True))
+    return Description(files.label, settings, folders, pooling.get("include_prompt", True))
 
 
 def _check_modules(files: _Files, modules: list[_Module]) -> list[_Module]:
     """Return the Dense modules; raises ValueError unless they stand between a Pooling and at most one Normalize."""
-    kinds = [module.type.rpartition(".")[2] for module in modules]
-    for module, kind in zip(modules, kinds, strict=True):
-        if kind not in KINDS or not module.type.startswith("sentence_transformers."):
-            raise files.refuse("modules.json", f"{module.type} is not known here; known are {', '.join(KINDS)}")
+    kinds = [module.type.rpartition(".")[2] for module in modules if module.type.startswith("sentence_transformers.")]
     dense = kinds.count("Dense")
     expected = ["Transformer", "Pooling", *["Dense"] * dense, "Normalize"]
-    if modules[0].path or kinds not in (expected, expected[:-1]):
-        listed = ", ".join(f"{kind} in {module.path or '.'}" for kind, module in zip(kinds, modules, strict=True))
-        reason = f"holds {listed}; known are a Transformer in ., a Pooling, any Dense and a Normalize, in this order"
-        raise files.refuse("modules.json", reason)
+    if len(kinds) < len(modules) or modules[0].path or kinds not in (expected, expected[:-1]):
+        listed = ", ".join(f"{module.type} in {module.path or '.'}" for module in modules)
+        raise files.refuse(
+            "modules.json",
+            f"holds {listed}; known are sentence-transformers' Transformer in ., Pooling, any Dense and Normalize, in"
+            " this order",
+        )
     return modules[2 : 2 + dense]
 
 
 def _choose_pooling(files: _Files, file: str, pooling: dict[str, Any]) -> str:
     """Return the pooling by our name, from the key of today or from those that older releases wrote."""
-    older = [key.removeprefix("pooling_mode_") for key, value in pooling.items() if value is True]
-    modes = pooling.get("pooling_mode") or [key.removesuffix("_tokens").removesuffix("_token") for key in older]
-    modes = [modes] if isinstance(modes, str) else [mode for mode in modes if mode != "include_prompt"] or ["mean"]
-    if len(modes) > 1 or modes[0] not in POOLINGS:
+    prefix = "pooling_mode_"
+    older = [key.removeprefix(prefix) for key, value in pooling.items() if value is True and key.startswith(prefix)]
+    modes = pooling.get("pooling_mode") or older
+    modes = [modes] if isinstance(modes, str) else modes
+    if len(modes) != 1 or modes[0] not in POOLINGS:
         raise files.refuse(file, f"pools by {' and '.join(map(str, modes))}; known is one of {', '.join(POOLINGS)}")
     return POOLINGS[modes[0]]
 
 
-def _read_model(files: _Files, *, normalises: bool) -> dict[str, Any]:
-    """Return similarity, prompts and form of titles, of which these files say nothing."""
-    model = files.read(MODEL, _Model) or _Model()
-    name = model.default_prompt_name
-    default = (
-        "" if name in (*QUESTIONS, *PASSAGES) else model.prompts.get(name) or ""
-    )  # such a one is of its side alone
-    prompts = Prompts(
-        question=_choose_prompt(model.prompts, QUESTIONS, default),
-        passage=_choose_prompt(model.prompts, PASSAGES, default),
-    )
-    return {
-        "similarity": "cosine" if normalises else model.similarity_fn_name or "cosine",
-        "prompts": prompts,
-        "title": "joined",
-    }
-
-
-def _choose_prompt(prompts: dict[str, str | None], names: Iterable[str], default: str) -> str:
-    """Return the first prompt of these names that is not empty, as sentence-transformers adds empty ones by itself."""
-    stated = [prompts[name] for name in names if prompts.get(name) is not None]
-    return next(filter(None, stated), "") if stated else default
+def _choose_prompt(model: _Model, names: Iterable[str]) -> str:
+    """Return a side's prompt: the first that is not empty, as sentence-transformers adds empty ones by itself, or the
+    default one, unless this is of the other side."""
+    stated = [model.prompts[name] for name in names if model.prompts.get(name) is not None]
+    default = model.default_prompt_name
+    if not stated and default not in (*QUESTIONS, *PASSAGES):
+        stated = [model.prompts.get(default)]
+    return next(filter(None, stated), "")

@@ -4,8 +4,6 @@ undisturbed one.
 It holds no random state: lessons, dropout and learning rate are functions of seed and step.
 """
 
-import hashlib
-import io
 import os
 import time
 from collections.abc import Mapping
@@ -14,14 +12,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from eadpr.runtime import cache
 from eadpr.runtime.files import replacing
 from eadpr.training import processes
 from eadpr.training.encoder import Encoders
 from eadpr.training.optimiser import Optimiser
 
 NAME = "state.pt"
-CHECKSUM = hashlib.sha256().digest_size  # bytes, before what torch saved
 SECONDS = 20.0  # least time between checkpoints; EADPR_CHECKPOINT_SECONDS sets another, 0 saves at every step
 SHARE = 50  # a checkpoint may cost 1/50 of the time
 
@@ -59,7 +55,6 @@ class TrainingState:
             module.load_state_dict(module.state_dict() | weights)
 
     def as_dict(self) -> dict:
-        """Tensors and plain values only, so that it can be loaded without running code."""
         return {
             "weights": [_learnt(module) for module in self.modules],
             "optimizer": self.optimizer.state_dict(),
@@ -92,10 +87,7 @@ def adamw(modules: list[torch.nn.Module], settings: Optimiser) -> torch.optim.Ad
 
 
 class Checkpoints:
-    """Saves the training state to `folder` now and then; the interval never changes the bytes of the result.
-
-    Of several processes only the first has a folder; all load its checkpoint.
-    """
+    """Saves the training state to `folder` now and then; of several processes only the first has a folder."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder and folder / NAME
@@ -104,17 +96,12 @@ class Checkpoints:
         self._last = time.monotonic()
 
     def load(self) -> dict | None:
-        """Return the last state saved; tensors and plain values only, never code. A damaged file is set aside."""
-        saved = processes.broadcast(self._read() if self._path and self._path.exists() else b"")
-        return torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True) if saved else None
-
-    def _read(self) -> bytes:
-        read = self._path.read_bytes()
-        checksum, saved = read[:CHECKSUM], read[CHECKSUM:]
-        if hashlib.sha256(saved).digest() == checksum:
-            return saved
-        cache.set_aside(self._path)
-        return b""
+        """Return the last state saved; tensors and plain values only, never code."""
+        path = processes.broadcast(self._path if self._path and self._path.exists() else None)
+        try:
+            return path and torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises many kinds
+            raise ValueError(f"{path} is damaged ({error}); delete it, and the training begins again") from error
 
     def due(self) -> bool:
         if self._path is None:
@@ -124,10 +111,7 @@ class Checkpoints:
 
     def save(self, state: dict) -> None:
         began = time.monotonic()
-        saved = io.BytesIO()
-        torch.save(state, saved)
-        with replacing(self._path) as temporary, temporary.open("wb") as file:
-            file.write(hashlib.sha256(saved.getbuffer()).digest())
-            file.write(saved.getbuffer())
+        with replacing(self._path) as temporary:
+            torch.save(state, temporary)
         self._last = time.monotonic()
         self._cost = self._last - began

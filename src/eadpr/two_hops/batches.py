@@ -8,7 +8,7 @@ of hop 2 holds the whole passage of hop 1.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +16,8 @@ import torch
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_questions
 from eadpr.training.batches import Batch, Batcher, batch_indices, draw
-from eadpr.training.encoder import TextEncoder
+from eadpr.training.config import Loss, Train
+from eadpr.training.encoder import Encoders, TextEncoder
 from eadpr.training.example_set import ExampleSet
 from eadpr.training.losses import Masks
 from eadpr.two_hops.hops import hop_texts, second_ids, without_question_mark
@@ -68,15 +69,22 @@ def tokenise_second_hops(
 
 
 class HopBatcher(Batcher):
-    """Makes batches of two hops; `second_hops` is from `tokenise_second_hops`, all else as in `Batcher`.
+    """Makes batches of two hops; a question has two hard negatives for each of `hard_negatives`, one in the columns of
+    either hop."""
 
-    A question has two hard negatives for each of `hard_negatives`, one in the columns of either hop.
-    """
-
-    def __init__(self, hops: HopExamples, *columns: Any, second_hops: dict[int, np.ndarray], **options: Any) -> None:
-        super().__init__(hops.examples, *columns, **options)
+    def __init__(
+        self,
+        hops: HopExamples,
+        store: PassageStore,
+        encoders: Encoders,
+        loss: Loss,
+        train: Train,
+        *,
+        query_tokens: int,
+    ) -> None:
+        super().__init__(hops.examples, store, encoders, loss, train)
         self._unordered = hops.unordered
-        self._second_hops = second_hops
+        self._second_hops = tokenise_second_hops(hops, store, encoders.question, query_tokens)
 
     def __len__(self) -> int:
         return len(self._unordered)

@@ -25,18 +25,13 @@ def hop_texts(store: PassageStore, rows: Sequence[int] | np.ndarray) -> list[str
 
 def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[str], tokens: int) -> list[np.ndarray]:
     """Return token ids (int32) of question and hop-1 text as a pair, longest cut first to `tokens`; joined by a space
-    where the tokenizer writes nothing between a pair.
-
-    Raises ValueError if the encoder has fewer positions.
-    """
+    where the tokenizer writes nothing between a pair."""
     check_positions(encoder.model, "two_hop.query_tokens", tokens)
     ids: list[np.ndarray] = []
     for start in range(0, len(questions), TOKENISED_AT_ONCE):
         part = slice(start, start + TOKENISED_AT_ONCE)
-        firsts, seconds = encoder.question_texts(questions[part]), list(texts[part])
-        if not encoder.separates_pairs:
-            firsts, seconds = [f"{first} {second}" for first, second in zip(firsts, seconds, strict=True)], None
-        rows = encoder.ids(firsts, seconds, tokens)
+        pairs = list(zip(encoder.question_texts(questions[part]), texts[part], strict=True))
+        rows = encoder.ids(pairs if encoder.separates_pairs else [" ".join(pair) for pair in pairs], tokens)
         ids += [np.array(row, np.int32) for row in rows]
     return ids
 

@@ -12,15 +12,13 @@ import torch
 
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
-from eadpr.training import adapters, arm, contrastive
-from eadpr.training import run as stage
+from eadpr.training import adapters, arm, contrastive, loop
 from eadpr.training.arm import ArmInputs
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import Encoders, load_pair
-from eadpr.training.inputs import PassageInputs, tokenise_questions
-from eadpr.training.projection import DenseLayers, Projection
+from eadpr.training.projection import mdr_projection
 from eadpr.training.state import TrainingState
-from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops, tokenise_second_hops
+from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops
 from eadpr.two_hops.config import TwoHop
 from eadpr.two_hops.hops import write_query_tokens
 
@@ -46,7 +44,10 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     )
     _check(training, validation, inputs.examples, settings)
     encoders = _load_encoders(inputs.init, settings)
-    batcher, validation_batcher = (_batcher(hops, store, encoders, settings) for hops in (training, validation))
+    batcher, validation_batcher = (
+        HopBatcher(hops, store, encoders, settings.loss, settings.train, query_tokens=settings.two_hop.query_tokens)
+        for hops in (training, validation)
+    )
     times = training.examples.times[::2]
     steps = settings.train.total_steps(len(times), int(times.sum()))
 
@@ -59,7 +60,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
         questions = {"questions": len(batcher), "left_out": training.left_out, "without_negatives": without}
         return questions | arm.count_missing(batcher, settings.loss)  # of hops
 
-    return stage.train(
+    return loop.train(
         TrainingState(encoders, settings.train),
         contrastive.task(batcher, validation_batcher, settings, steps),
         out,
@@ -78,9 +79,10 @@ def _load_encoders(init: Path, settings: MultihopSettings) -> Encoders:
     """
     train = settings.train
     encoders = Encoders(*load_pair(init, settings.encoder.model_copy(update={"shared": settings.two_hop.shared})))
-    if settings.two_hop.projection and isinstance(encoders.passage.projection, DenseLayers):
+    layers = encoders.passage.projection
+    if settings.two_hop.projection and layers is not None and layers.norm is None:
         raise ValueError(f"two_hop.projection: {init} has Dense modules of its own; set it to false")
-    if settings.two_hop.projection and encoders.passage.projection is None:
+    if settings.two_hop.projection and layers is None:
         if train.freeze != "none":
             raise ValueError(
                 f"two_hop.projection: {init} has no linear layer and norm, and new ones of the {train.freeze} encoder"
@@ -89,20 +91,8 @@ def _load_encoders(init: Path, settings: MultihopSettings) -> Encoders:
         for encoder in dict.fromkeys(encoders):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(train.seed)
-                encoder.projection = Projection(encoder.dim)
+                encoder.projection = mdr_projection(encoder.dim)
     return arm.prepare_encoders(encoders, settings)
-
-
-def _batcher(hops: HopExamples, store: PassageStore, encoders: Encoders, settings: MultihopSettings) -> HopBatcher:
-    return HopBatcher(
-        hops,
-        PassageInputs(hops.examples, store, encoders.passage),
-        tokenise_questions(encoders.question, hops.examples.questions),
-        second_hops=tokenise_second_hops(hops, store, encoders.question, settings.two_hop.query_tokens),
-        hard_negatives=settings.train.hard_negatives,
-        mask_false_negatives=settings.loss.masks_false_negatives,
-        balance=settings.loss.balances,
-    )
 
 
 def _check(training: HopExamples, validation: HopExamples, folder: Path, settings: MultihopSettings) -> None:
@@ -111,9 +101,7 @@ def _check(training: HopExamples, validation: HopExamples, folder: Path, setting
             f"{folder} holds no training question with an example for each of its two hops ({training.left_out} without"
             " are left out); set examples.positive: each, and train on questions with hops"
         )
-    if settings.loss.needs_distractors and not any(training.examples.distractors):
-        raise ValueError(f"{folder} holds no distractors of the hops, but the loss needs them; set examples.strategy")
-    arm.check_placebos(training.examples, folder, settings.loss)
+    arm.check_examples(training.examples, folder, settings.loss)
     if settings.train.keep == "best" and not (len(validation.unordered) and settings.train.validation_questions):
         raise ValueError(
             "train.keep: best needs validation questions with two hops; raise positives.validation and"
