@@ -21,5 +21,5 @@ def main(
     )
     settings = RobustnessSettings(robustness, evaluate, encode, sets, machine, bm25)
     by = robustness_bm25 if model is None else robustness_dense
-    count = run(inputs, out, settings, by.rankings)
+    count = run(inputs, out, settings, by.prepare)
     return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"

@@ -152,7 +152,7 @@ def write_outcomes(
     columns = [pa.array(column, pa.string()) for column in (ids, types, kinds, [None] * count)]
     table = pa.table(columns, names=["question_id", "type", "hop_type", "relation"])
     values = {metric: Values(np.arange(count), np.array(of, dtype=np.float64)) for metric, of in found.items()}
-    write(path, MeasuredQuestions(table, {name: np.arange(count)}, pa.array([True] * count)), values)
+    write(path, MeasuredQuestions(table, {name: np.arange(count)}), values)
 
 
 def report_inputs(folder: Path) -> ReportInputs:

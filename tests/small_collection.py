@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eadpr.search.vectors import Vectors, shard_name, shard_ranges
 from eadpr.storage import tables
 from eadpr.storage.records import Context, Distractor, Passage, Positive, Question, SetMember
 from tests import forked_python
@@ -70,6 +71,17 @@ def write_model(folder: Path, *, seed: int = 0, passage_tokens: int = 24) -> Pat
     folder.mkdir(parents=True)
     encoder.save(folder, *sides)
     return folder
+
+
+def write_vectors(folder: Path, values: np.ndarray, shard_passages: int = 1_000) -> Vectors:
+    """A folder of vectors as `encode` writes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    values = np.asarray(values, np.float16)
+    for number, (first, end) in enumerate(shard_ranges(len(values), shard_passages)):
+        np.save(folder / shard_name(number), values[first:end])
+    manifest = {"rows": len(values), "dim": values.shape[1], "shard_passages": shard_passages}
+    (folder / "vectors.json").write_text(json.dumps(manifest))
+    return Vectors(folder)
 
 
 def write_config(path: Path, **sections: dict) -> Path:

@@ -62,8 +62,8 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
             elif second is not None:
                 counted.append((pair[0], first - second, first))
         of = found[metric]
-        assert list(zip(of.question_ids.to_pylist(), of.values, of.above, strict=True)) == counted, metric
-        assert (of.cut.to_pylist(), of.without.to_pylist()) == (cut, without), metric
+        assert list(zip(of.question_ids, of.values, of.above, strict=True)) == counted, metric
+        assert ([*of.cut], [*of.without]) == (cut, without), metric
         assert counted or metric in ("aa_pseudo", "aa_gold", "aa_window", "aa_answer")
 
 

@@ -121,14 +121,6 @@ def test_anything_that_decides_bytes_makes_new_vectors_and_leaves_the_old(change
     assert len(now) > len(kept)
 
 
-def test_another_version_of_a_library_makes_new_vectors(passages, model, tmp_path, update_library):
-    run(passages, model, tmp_path / "vectors")
-    kept = set(small.files_of(cache.root()))
-    update_library()
-    run(passages, model, tmp_path / "vectors")
-    assert len(set(small.files_of(cache.root()))) == 2 * len(kept)
-
-
 def test_copies_where_links_are_impossible(passages, model, tmp_path, monkeypatch):
     def no_link(source, target):
         raise OSError(errno.EXDEV, "another disk")
@@ -136,18 +128,6 @@ def test_copies_where_links_are_impossible(passages, model, tmp_path, monkeypatc
     linked = run(passages, model, tmp_path / "one")
     monkeypatch.setattr(encoding.os, "link", no_link)
     assert run(passages, model, tmp_path / "two") == linked
-
-
-def test_an_error_while_linking_is_raised_and_leaves_the_earlier_output(passages, model, tmp_path, monkeypatch):
-    def full(source, target):
-        raise OSError(errno.ENOSPC, "disk full")
-
-    before = run(passages, model, tmp_path / "vectors")
-    monkeypatch.setattr(encoding.os, "link", full)
-    with pytest.raises(OSError, match="no space left"):
-        run(passages, model, tmp_path / "vectors")
-    assert small.files_of(tmp_path / "vectors") == before
-    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
 def test_a_run_goes_on_with_what_a_killed_one_left(passages, model, tmp_path):

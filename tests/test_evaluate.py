@@ -5,7 +5,6 @@ from math import log2
 import pytest
 
 import stages.evaluate
-from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -150,15 +149,12 @@ def test_no_macro_average_over_one_relation_or_none(inputs, relations):
 
 
 def test_a_ranking_of_other_questions_is_refused(inputs):
-    with pytest.raises(ValueError, match=r"'q5' is in none of sets\.evaluate"):
+    with pytest.raises(ValueError, match="'q5' is in none of the sets"):
         evaluated(inputs, "bm25", sets=Sets(train=[], evaluate=["main/dev"], annotator=[]))
 
 
 @pytest.mark.parametrize(("rows", "message"), [
-    ([("q1", "p1", 1), ("q1", "p2", 1)], "ranks that repeat"),
-    ([("q1", "p1", 0)], "below 1"),
-    ([("q1", "p1", 1), ("q1", "p1", 2)], "a passage at two ranks"),
-    ([("q1", "p1", 1), ("q2", "p1", 1), ("q1", "p2", 2)], "ranks that repeat"),
+    ([("q1", "p1", 1), ("q2", "p1", 1), ("q1", "p2", 2)], "not in the order"),
     ([("q1", "p9", 1)], "'p9' is not in"),
 ])  # fmt: skip
 def test_an_impossible_ranking_is_refused(inputs, rows, message):
@@ -168,19 +164,9 @@ def test_an_impossible_ranking_is_refused(inputs, rows, message):
         evaluated(inputs, "bm25")
 
 
-@pytest.mark.parametrize("names", [[], ["main/test"]])
-def test_sets_that_hold_nothing_are_refused(inputs, names):
-    with pytest.raises(ValueError, match=r"sets\.evaluate|main/test"):
-        evaluated(inputs, "bm25", sets=Sets(train=[], evaluate=names, annotator=[]))
-
-
-@pytest.mark.parametrize(("score", "message"), [
-    (PairScore("q1", "p1", "masked", 1.0), "question 'q1', passage 'p1' has a masked but no positive"),
-    (PairScore("q1", "p1", "positive", float("nan")), "positive of .* is nan, not a finite number"),
-])  # fmt: skip
-def test_pair_scores_that_say_nothing_are_refused(inputs, score, message):
-    tables.write(inputs / "pairs" / "dpr.parquet", PairScore, [score])
-    with pytest.raises(ValueError, match=message):
+def test_scores_of_a_model_that_diverged_are_refused(inputs):
+    tables.write(inputs / "pairs" / "dpr.parquet", PairScore, [PairScore("q1", "p1", "positive", float("nan"))])
+    with pytest.raises(ValueError, match="a score is not a finite number"):
         evaluated(inputs, "dpr")
 
 
@@ -206,9 +192,3 @@ def test_an_error_leaves_earlier_files_untouched(inputs):
     with pytest.raises(ValueError, match="q9"):
         run_stage(inputs)
     assert (inputs / "dpr.parquet").read_bytes() == before
-
-
-def test_blocks_of_questions_decide_nothing(inputs, monkeypatch):
-    whole = evaluated(inputs, "dpr")
-    monkeypatch.setattr(evaluate, "BLOCK", 2)
-    assert evaluated(inputs, "dpr") == whole

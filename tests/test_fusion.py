@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from eadpr.evaluation.fusion import CHOSEN, fuse
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.search.config import Fuse
-from eadpr.search.fusion import CHOSEN, fuse
 from eadpr.settings import resolve as params
 from eadpr.storage import tables
 from eadpr.storage.records import Fold, Passage, Positive, Question, Ranked, SetMember
@@ -107,17 +107,16 @@ def naive(first, second, shares, k):
 def test_as_naive_sums(collection):
     """Few different scores, so that many tie; some questions are in one ranking or in none."""
     draw = np.random.default_rng(0)
-    ids = [f"q{i}" for i in range(1, 41)]
-    questions = [Question(i, "?", ["x"], "string", None, None, None, None) for i in ids]
+    ids = [f"q{i}" for i in range(3, 43)]
+    questions = [Question(i, "?", ["x"], "string", None, None, None, None) for i in ("q1", "q2", *ids)]
     tables.write(collection / "records/questions.parquet", Question, questions)
-    members = [SetMember("s", "train", "q2"), *(SetMember("s", "dev", i) for i in ids if i != "q2")]
+    members = [SetMember("s", "dev" if i in ids else "train", i) for i in ("q1", "q2", *ids)]
     tables.write(collection / "records/question_sets.parquet", SetMember, members)
     sides = []
     for side in ("first", "second"):
-        drawn = {i: draw.permutation(list("abcdef"))[: draw.integers(0, 7)].tolist() for i in ids if i != "q2"}
+        drawn = {i: draw.permutation(list("abcdef"))[: draw.integers(0, 7)].tolist() for i in ids}
         sides.append({i: {p: draw.integers(-3, 4) / 2 for p in passages} for i, passages in drawn.items()})
-        order = ids if side == "first" else ids[::-1]  # in which order files hold the questions does not matter
-        write_ranking(collection / side / "evaluate.parquet", {i: sides[-1][i] for i in order if i in sides[-1]})
+        write_ranking(collection / side / "evaluate.parquet", sides[-1])
     for changes, shares, k in (
         ({"by": "reciprocal", "k": 0}, (1, 1), 0),
         ({"weights": [0.0]}, (1, 0), None),

@@ -135,10 +135,10 @@ def ranking(question_id: str, *ids: str) -> list[Ranked]:
 
 
 def test_ranks_below_the_depth_are_left_out_and_every_ranked_question_is_told(store):
-    asked = list(zip(QUESTIONS, [ranking("q0", "b", "a"), ranking("q1", "b", "a"), []], strict=True))
+    rankings = [ranking("q0", "b", "a"), ranking("q1", "b", "a"), []]
     told = []
     relevant = {"q0": {"a": 2.0}, "q1": {"b": 1.0, "a": 3.0}, "q2": {}}
-    found = judge(asked, relevant, store, depth=1, advance=told.append)
+    found = judge(QUESTIONS, rankings, relevant, store, depth=1, advance=told.append)
     assert found.answer_QK.tolist() == found.relevant_QK.tolist() == found.supporting_QK.tolist() == [[0], [1], [0]]
     assert (found.gain_QK.tolist(), found.best_QK.tolist()) == ([[0], [1], [0]], [[2], [3], [0]])
     assert (found.relevant_Q.tolist(), found.supporting_Q.tolist()) == ([1, 2, 0], [0, 1, 0])
@@ -149,6 +149,6 @@ def test_given_positives_are_those_of_the_source_for_the_questions_asked(tmp_pat
     rows = [("q1", "a", "given"), ("q9", "c", "given"), ("q0", "b", "given"), ("q0", "a", "bm25")]
     tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in rows])
     given = given_positives(tmp_path / "positives.parquet", pa.array(["q0", "q1", "q2"]))
-    assert relevant_of(given, 0, QUESTIONS, {}) == {"q0": {"b": 1}, "q1": {"a": 1, "b": 1}, "q2": {}}
+    assert relevant_of(given, QUESTIONS, {}) == {"q0": {"b": 1}, "q1": {"a": 1, "b": 1}, "q2": {}}
     graded = {"q1": {"a": 3.0}, "q9": {"c": 2.0}}
-    assert relevant_of(given, 1, QUESTIONS[1:], graded) == {"q1": {"a": 3, "b": 1}, "q2": {}}
+    assert relevant_of(given, QUESTIONS[1:], graded) == {"q1": {"a": 3, "b": 1}, "q2": {}}

@@ -10,22 +10,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.runtime import cache, files
+from eadpr.runtime import files
 from eadpr.search import query_side
 from eadpr.search.config import Encode, QuerySide
 from eadpr.search.encode import encode
-from eadpr.search.query_side import QuerySideInputs, Ranker, Ranking, fine_tune, marginal_loss, measure
+from eadpr.search.query_side import QuerySideInputs, Ranker, fine_tune, marginal_loss, measure
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Fold, Passage, Question, SetMember
-from eadpr.training import arm as arms
-from eadpr.training import loop
+from eadpr.storage.records import Fold, Question, SetMember
 from eadpr.training.encoder import Encoders, load, settings_of
 from eadpr.training.state import TrainingState
 from tests.killed import assert_goes_on
 from tests.small_collection import stages
-from tests.training_toy import DPR, MACHINE, NAMES, SETTINGS, TRAIN, write_all
+from tests.training_toy import MACHINE, NAMES, SETTINGS, write_all
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -101,13 +99,13 @@ def test_a_step_of_a_cosine_model_sees_its_scale_as_a_naive_loop_does(toy, tmp_p
     encoder.settings = encoder.settings.with_scale(5.0)
     assert np.linalg.norm(stored.take(np.arange(len(store))), axis=1) == pytest.approx(np.ones(len(store)), abs=1e-3)
     asked = list(tables.rows(toy / "records/questions.parquet", Question))[:3]
-    questions = query_side.TokenisedQuestions(asked, encoder.question_ids([q.question for q in asked]))
+    questions = asked, encoder.question_ids([q.question for q in asked])
     task = query_side.make_task(questions, questions, Ranker(stored, store, 10), TUNING, MACHINE)
     values = task.backward(TrainingState(Encoders(encoder, encoder), TUNING), [0, 1, 2])
     found = [p.grad for p in encoder.parameters()]
     encoder.zero_grad()
     losses, every = [], torch.from_numpy(stored.take(np.arange(len(store)))).float()
-    for question, ids in zip(asked, questions.ids, strict=True):
+    for question, ids in zip(*questions, strict=True):
         mean = encoder.model(input_ids=torch.tensor([ids])).last_hidden_state[0].mean(0)
         scores = [5.0 * (mean / mean.norm()) @ passage for passage in every]
         best = sorted(range(len(scores)), key=lambda row: -scores[row].item())[:10]
@@ -120,26 +118,6 @@ def test_a_step_of_a_cosine_model_sees_its_scale_as_a_naive_loop_does(toy, tmp_p
     torch.testing.assert_close(found, [p.grad for p in encoder.parameters()], atol=1e-5, rtol=1e-3)
 
 
-def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
-    stored, store = Vectors(toy / "vectors"), PassageStore(toy / "records/passages.parquet")
-    ranker = Ranker(stored, store, 50)
-    asked = [
-        Question("a", "a?", ["Aron"], "string", *[None] * 4),
-        Question("b", "b?", ["^Beman wrote"], "regex", *[None] * 4),
-    ]
-    vectors = np.random.default_rng(0).standard_normal((2, stored.dim)).astype(np.float32)
-    ranking = ranker(vectors, asked)
-    every = stored.take(np.arange(len(store))).astype(np.float64)
-    for i, holds in enumerate((lambda text: "Aron" in text, lambda text: text.startswith("Beman wrote"))):
-        order = np.argsort(-(every @ vectors[i]), kind="stable")
-        assert ranking.rows[i].tolist() == [*order, *[-1] * 10]
-        assert ranking.answering[i].tolist() == [holds(store.texts([row])[0]) for row in order] + [False] * 10
-    scores = ranker.scores(torch.from_numpy(vectors), ranking.rows).numpy()
-    expected = np.take_along_axis(vectors @ every.T, ranking.rows[:, :40], 1)
-    np.testing.assert_allclose(scores[:, :40], expected, rtol=1e-4)
-    assert (scores[:, 40:] == -np.inf).all()
-
-
 def test_questions_whose_answers_no_text_can_hold_are_not_asked(toy, tmp_path):
     rows = list(tables.rows(toy / "records/questions.parquet", Question))
     rows[3] = rows[3]._replace(answers=["yes"], answer_kind="yes-no")
@@ -147,26 +125,24 @@ def test_questions_whose_answers_no_text_can_hold_are_not_asked(toy, tmp_path):
     tables.write(tmp_path / "questions.parquet", Question, rows)
     inputs, encoder = inputs_of(toy)._replace(records=tmp_path), load(toy / "base", "question")
     asked = query_side._read_role(inputs, "validation", encoder, TUNING)
-    assert [question.id for question in asked.questions] == [f"q{i}" for i in range(11, len(rows), 4)]
-    assert asked.ids == encoder.question_ids([question.question for question in asked.questions])
+    assert [question.id for question in asked[0]] == [f"q{i}" for i in range(11, len(rows), 4)]
+    assert asked[1] == encoder.question_ids([question.question for question in asked[0]])
     two = TUNING.model_copy(update={"validation_questions": 2})
-    assert len(query_side._read_role(inputs, "validation", encoder, two).questions) == 2
+    assert len(query_side._read_role(inputs, "validation", encoder, two)[0]) == 2
 
 
 def test_only_questions_of_the_named_sets_are_asked(toy):
+    """All validation questions are odd, so that they are taken where the sets hold none."""
     encoder = load(toy / "base", "question")
-    even, odder = (TUNING.model_copy(update={"sets": [f"toy/{name}"]}) for name in ("even", "odder"))
-    asked = query_side._read_role(inputs_of(toy), "train", encoder, even)
-    assert [question.id for question in asked.questions] == [f"q{i}" for i in range(len(NAMES)) if not i % 2]
-    odd = even.model_copy(update={"sets": ["toy/odd"]})
-    validated = [query_side._read_role(inputs_of(toy), "validation", encoder, one).ids for one in (even, odd, TUNING)]
-    assert validated[0] == validated[1] == validated[2]  # all are odd, so with even ones they are of a set of their own
-    with pytest.raises(ValueError, match=r"set 'toy/odder' is not in .*question_sets\.parquet \(it holds toy/even"):
-        query_side._read_role(inputs_of(toy), "train", encoder, odder)
+    even, odd = (TUNING.model_copy(update={"sets": [f"toy/{name}"]}) for name in ("even", "odd"))
+    asked, _ = query_side._read_role(inputs_of(toy), "train", encoder, even)
+    assert [question.id for question in asked] == [f"q{i}" for i in range(len(NAMES)) if not i % 2]
+    validated = [query_side._read_role(inputs_of(toy), "validation", encoder, one)[1] for one in (even, odd, TUNING)]
+    assert validated[0] == validated[1] == validated[2]
 
 
 def test_validation_counts_what_stands_above_the_first_answer():
-    assert measure(np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)) == (2 / 3 + 4 / 3, 1 / 3)
+    assert measure(np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)) == {"average_rank": 2.0, "top1": 1 / 3}
 
 
 def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
@@ -177,7 +153,7 @@ def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
     found = {}
     for name, encoder in (("before", load(toy / "base", "question")), ("after", question)):
         vectors = query_side.embed(encoder, encoder.question_ids([q.question for q in asked]))
-        found[name] = measure(ranker(vectors, asked).answering).top1
+        found[name] = measure(ranker(vectors, asked).answering)["top1"]
     assert found["after"] > found["before"] + 0.2, found
     said = metrics(tmp_path)
     assert said["validation"]["average_rank"] < said["validation_before"]["average_rank"]
@@ -186,7 +162,7 @@ def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
 
 def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch):
     ranks = iter([4.0, 3.0, 2.0, 1.0])
-    monkeypatch.setattr(query_side, "measure", lambda held: query_side.QueryValidation(next(ranks), 0.0))
+    monkeypatch.setattr(query_side, "measure", lambda held: {"average_rank": next(ranks)})
     tune(toy, tmp_path)
     assert metrics(tmp_path)["kept_step"] == 9
     before, after = (load(folder, "question") for folder in (toy / "base", tmp_path / "model"))
@@ -214,20 +190,11 @@ def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
     assert files.tree_sha256(tmp_path / "vectors") == files.tree_sha256(tmp_path / "again")
 
 
-def test_an_arm_of_no_steps_is_what_it_made(toy, tmp_path):
-    """So that such an arm's row shows it; its training reads examples without distractors."""
-    tune(toy, tmp_path, epochs=1)
-    arm = arms.ArmInputs(toy / "records", toy / "examples", tmp_path / "model")
-    none = arms.ArmSettings(DPR, TRAIN.model_copy(update={"steps": 0}), SETTINGS, MACHINE)
-    arms.train_arm(arm, tmp_path / "arm", tmp_path / "arm_log", none)
-    assert files.tree_sha256(tmp_path / "arm") == files.tree_sha256(tmp_path / "model")
-
-
 def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
     ranks, seen = iter([5.0, 2.0, 3.0, 2.0]), []
 
     def measured_by_turns(held):
-        return query_side.QueryValidation(next(ranks), 0.0)
+        return {"average_rank": next(ranks)}
 
     def noted(state, rank, inner=TrainingState.keep_if_best):
         inner(state, rank)
@@ -244,54 +211,28 @@ def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
     assert (said["validation_before"]["average_rank"], said["validation"]["average_rank"]) == (5.0, 2.0)
 
 
-def test_the_encoder_of_before_is_kept_where_no_step_helps(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(query_side, "measure", lambda held: query_side.QueryValidation(1.0, 0.5))
-    tune(toy, tmp_path)
-    for side in ("question_encoder", "passage_encoder"):
-        one, two = (files.tree_sha256(folder / side) for folder in (toy / "base", tmp_path / "model"))
-        assert one == two
+def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
+    stored, store = Vectors(toy / "vectors"), PassageStore(toy / "records/passages.parquet")
+    ranker, asked = Ranker(stored, store, 50), [Question("b", "b?", ["^Beman wrote"], "regex", *[None] * 4)]
+    vectors = np.random.default_rng(0).standard_normal((1, stored.dim)).astype(np.float32)
+    ranking = ranker(vectors, asked)
+    every = stored.take(np.arange(len(store))).astype(np.float64)
+    order = np.argsort(-(every @ vectors[0]), kind="stable")
+    assert ranking.rows[0].tolist() == [*order, *[-1] * 10]
+    texts = store.texts(order)
+    assert ranking.answering[0].tolist() == [text.startswith("Beman wrote") for text in texts] + [False] * 10
+    scores = ranker.scores(torch.from_numpy(vectors), ranking.rows).numpy()
+    np.testing.assert_allclose(scores[0, :40], (every @ vectors[0])[order], rtol=1e-4)
+    assert (scores[:, 40:] == -np.inf).all()
 
 
-def states(toy, monkeypatch, held: np.ndarray, steps: int = 1) -> tuple[TrainingState, list[dict]]:
-    """The state after some steps whose rankings hold answers where `held` says, and the weights before each."""
-    kept = {}
-
-    def caught(run, task, checkpoints):
-        kept["run"], kept["task"] = run, task._replace(validate=None, validate_first=False)
-
-    monkeypatch.setattr(loop, "run", caught)
-    tune(toy, Path(cache.root()) / "out", top_k=held.shape[1], dropout=0.0, attention_dropout=0.0)
-    run, task = kept["run"], kept["task"]
-    inner = Ranker.__call__
-    monkeypatch.setattr(Ranker, "__call__", lambda self, *args: Ranking(inner(self, *args).rows, held))
-    weights = []
-    for _ in range(steps):
-        weights.append({n: p.detach().clone() for n, p in run.encoders.question.named_parameters()})
-        loop.take_step(run, task, task.lesson(run.step))
-    return run, weights
-
-
-def test_a_batch_without_answers_changes_nothing_and_is_counted(toy, monkeypatch):
-    run, (before,) = states(toy, monkeypatch, np.zeros((4, 5), bool))
-    assert run.step == 1
-    assert all(torch.equal(before[n], p) for n, p in run.encoders.question.named_parameters())
-    assert run.series == {"train/skipped": [(1, 4.0)], "train/gradient": [(1, 0.0)]}
-    assert not run.optimizer.state
-
-
-def test_a_question_without_answers_is_left_out_of_the_mean(toy, monkeypatch):
-    held = np.zeros((4, 5), bool)
-    held[2, 3] = True
-    given_losses = []
-
-    def noted(scores, held_BK, inner=query_side.marginal_loss):
-        given_losses.append((tuple(scores.shape), held_BK.tolist()))
-        return inner(scores, held_BK)
-
-    monkeypatch.setattr(query_side, "marginal_loss", noted)
-    run, _ = states(toy, monkeypatch, held)
-    assert given_losses == [((1, 5), [[False, False, False, True, False]])]
-    assert (run.series["train/skipped"], len(run.series["train/loss"])) == ([(1, 3.0)], 1)
+def test_a_batch_without_answers_teaches_nothing(toy):
+    encoder, store = load(toy / "base", "question"), PassageStore(toy / "records/passages.parquet")
+    asked = [Question("n", "n?", ["nowhere to be found"], "string", *[None] * 4)] * 2
+    questions = asked, encoder.question_ids([question.question for question in asked])
+    task = query_side.make_task(questions, questions, Ranker(Vectors(toy / "vectors"), store, 5), TUNING, MACHINE)
+    assert task.backward(TrainingState(Encoders(encoder, encoder), TUNING), [0, 1]) == {"skipped": 2.0}
+    assert all(parameter.grad is None for parameter in encoder.parameters())
 
 
 def test_every_setting_decides_something_and_nothing_else_does(toy, tmp_path):
@@ -321,10 +262,6 @@ def test_what_cannot_be_learnt_from_is_refused(toy, tmp_path):
     tables.write(tmp_path / "folds.parquet", Fold, [fold for fold in folds if fold.role == "train"])
     with pytest.raises(ValueError, match=r"folds\.parquet: no question of role validation has an answer"):
         tune(toy, tmp_path, without)
-    records = tmp_path / "records"
-    tables.write(records / "passages.parquet", Passage, [Passage("a", "", "b", None)])
-    with pytest.raises(ValueError, match=r"vectors holds 40 vectors, .*passages\.parquet 1 passages"):
-        tune(toy, tmp_path, inputs_of(toy)._replace(records=records))
     with pytest.raises(ValueError, match=r"is (nan|inf|not finite); lower query_side\.learning_rate"):
         tune(toy, tmp_path, learning_rate=1e38, max_grad_norm=1e30)
 

@@ -14,10 +14,11 @@ from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MADE
 from eadpr.evaluation.question_tables import RankedAmong, ranking_among
 from eadpr.report.config import MeasuredBy
+from eadpr.robustness import evaluate as robustness_evaluate
 from eadpr.robustness import evaluate_bm25 as robustness_bm25
 from eadpr.robustness import evaluate_dense as robustness_dense
 from eadpr.robustness.config import AMONG, Robustness
-from eadpr.robustness.evaluate import Joined, Joining, RobustnessInputs, RobustnessSettings, run
+from eadpr.robustness.evaluate import Joined, RobustnessInputs, RobustnessSettings, run
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.runtime.machine import Machine
@@ -37,20 +38,25 @@ from tests.evaluated import REPORT, cells, write_outcomes
 pytestmark = pytest.mark.robustness
 
 COUNTS = [0, 1, 3]
-DENSE = robustness_dense.rankings
+DENSE = robustness_dense.prepare
 REPORTED = {"generator": "removed", "near_duplicates": 12}
 
 
-def test_first_among_look_alikes_by_hand():
-    """Of q0 the second positive beats all its look-alikes but the last, q1 ties, q2 has no look-alike below 2, q3 no
+def test_first_among_look_alikes_by_hand(tmp_path):
+    """Of q0 the second positive beats its look-alikes but the last, q1 ties, q2 has none but the last, q3 no
     positive."""
-    candidates = [(0, -1, 1), (0, -1, 5), (0, 0, 4), (0, 2, 6), (1, -1, 3), (1, 1, 3), (2, -1, 9), (2, 2, 1), (3, 0, 1)]
-    rows, numbers, scores = map(np.array, zip(*candidates, strict=True))
-    given = robustness_dense.Candidates(rows, numbers, rows)
-    found = robustness_dense.first_among(given, scores, 2)
-    assert (found.rows.tolist(), found.values.tolist()) == ([0, 1], [1, 0])
-    assert robustness_dense.first_among(given, scores, 3).values.tolist() == [0, 0, 1]
-    assert not len(robustness_dense.first_among(given, scores, 0).rows)
+    added = [
+        NearDuplicate(f"q{question}", "", number, "removed", "", "")
+        for question, number in [(0, 0), (1, 0), (3, 0), (0, 2), (2, 2)]
+    ]
+    asked = [small.question(f"q{i}", "", []) for i in range(4)]
+    joined = Joined(None, asked, {"q0": ["a", "b"], "q1": ["c"], "q2": ["d"]}, added)
+    stored = small.write_vectors(tmp_path, [[4], [3], [1], [6], [1], [1], [5], [3], [9]])
+    row_of = dict(zip("abcd", range(5, 9), strict=True))
+    for count, expected in ((3, {0: True, 1: False}), (5, {0: False, 1: False, 2: True}), (0, {})):
+        searcher = robustness_dense.DenseSearcher(joined, count, stored, row_of, np.ones((4, 1), np.float32), {})
+        places = [*joined.look_alikes(count)]
+        assert dict(zip(places, searcher.positive_first(places) if places else [], strict=True)) == expected
 
 
 # The stage on a small collection with a random encoder
@@ -163,27 +169,27 @@ def check_among(path: Path, expected: dict[str, bool]) -> None:
 
 
 def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None:
-    """That the outcomes are those of these ranks, a question each."""
+    """The outcomes are those of these ranks, a question each; one without answers is judged by passage id."""
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
-    corpus, asked = small.passages(), QUESTIONS[1:]
-    hits = np.zeros((len(asked), EVALUATE.depth), np.bool_)
-    for i, (question, rows) in enumerate(zip(asked, ranked, strict=True)):
-        for rank, row in enumerate(rows):
-            text = corpus[row].text if row < len(corpus) else ""
-            by_id = row < len(corpus) and corpus[row].id == third.get(question.id)
-            hits[i, rank] = has_answer(question.answers, text, question.answer_kind) if question.answers else by_id
-    found = {(o.question_id, o.metric): o.value for o in outcomes(path)}
-    for k in EVALUATE.top_k:
-        assert [found[q.id, f"top{k}"] for q in asked] == hits[:, :k].any(axis=1).tolist()
-    first = [1 / (1 + int(row.argmax())) if row.any() else 0 for row in hits]
-    assert [found[q.id, "mrr10"] for q in asked] == pytest.approx(first)
+    corpus, found = small.passages(), {(o.question_id, o.metric): o.value for o in outcomes(path)}
+    for question, rows in zip(QUESTIONS[1:], ranked, strict=True):
+        passages = [corpus[row] if row < len(corpus) else None for row in rows]
+        hits = [
+            passage is not None
+            and (
+                has_answer(question.answers, passage.text, question.answer_kind)
+                or (not question.answers and passage.id == third.get(question.id))
+            )
+            for passage in passages
+        ]
+        first = 1 / (1 + hits.index(True)) if True in hits else 0
+        assert found[question.id, "mrr10"] == pytest.approx(first)
 
 
 def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path, monkeypatch):
     """The corpus with the near-duplicates behind it, all scored in float64 and sorted; those that hold an answer of the
     question leave its ranking."""
-    monkeypatch.setattr(robustness_dense, "BLOCK_QUESTIONS", 2)
-    monkeypatch.setattr(robustness_dense, "BLOCK_ADDED", 3)
+    monkeypatch.setattr(robustness_evaluate, "BLOCK", 2)
     run(arm, tmp_path / "out", SETTINGS, DENSE)
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
@@ -225,7 +231,7 @@ def test_bm25_ranks_everything_anew(arm, tmp_path):
     rank_question_sets(arm.records, tmp_path / "bm25", bm25=SETTINGS.bm25, sets=SETTINGS.sets)
     positives = third_of(tmp_path / "bm25", tmp_path / "positives")
     bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
-    run(bm25, tmp_path / "out", SETTINGS, robustness_bm25.rankings)
+    run(bm25, tmp_path / "out", SETTINGS, robustness_bm25.prepare)
     corpus, added = small.passages(), added_to(arm)
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
     expected = []
@@ -261,15 +267,13 @@ def test_a_tie_at_the_end_of_the_hits_counts_against_bm25(tmp_path):
     passages = [Passage(name, "", text, None) for name, text in texts.items()]
     tables.write(tmp_path / "passages.parquet", Passage, passages)
     added = ["ada liked tea", "bob had a cup of what nobody knows or ever will", "snow fell"]
-    joining = Joining([Passage("", "", text, None) for text in added], np.zeros(3, np.int64), ["tea", "cup", "rain"])
-    asked = [small.question(word, word, []) for word in joining.question_ids]
-    positives = {one.id: [f"p{i}"] for i, one in enumerate(asked, start=1)}
-    given = Joined(None, asked, positives, joining, lambda question, rows: np.ones(len(rows), np.bool_))
+    asked = [small.question(word, word, []) for word in ("tea", "cup", "rain")]
+    near = [NearDuplicate(one.id, "", 0, "removed", "", text) for one, text in zip(asked, added, strict=True)]
+    joined = Joined(None, asked, {one.id: [f"p{i}"] for i, one in enumerate(asked, start=1)}, near)
+    shallow = SETTINGS._replace(bm25=SETTINGS.bm25.model_copy(update={"depth": 1}))
     inputs = RobustnessInputs(tmp_path, None, None, None, None)
-    shallow = Evaluate(top_k=[1], mrr_at=1, ndcg_at=1, recall_at=[], all_at=[])
-    rank = robustness_bm25.rankings(given, inputs, SETTINGS._replace(evaluate=shallow))
-    found = rank(1, tmp_path / "out.parquet")
-    assert dict(zip(found.rows.tolist(), found.values.tolist(), strict=True)) == {0: False, 1: True, 2: True}
+    with robustness_bm25.prepare(joined, inputs, shallow) as open_searcher, open_searcher(3) as searcher:
+        assert searcher.positive_first([0, 1, 2]) == [False, True, True]
 
 
 def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[str, float]]]:
@@ -296,11 +300,10 @@ def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encode
     assert (tmp_path / "few" / "1.parquet").read_bytes() == (tmp_path / "out" / "1.parquet").read_bytes()
 
 
-def test_no_near_duplicates_change_nothing(arm, tmp_path):
+def test_a_generator_that_made_nothing_is_named(arm, tmp_path):
     tables.write(tmp_path / "none" / "near_duplicates.parquet", NearDuplicate, [])
-    files.write_json(tmp_path / "none" / "report.json", REPORTED)
-    assert run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS, DENSE) == 0
-    assert (tmp_path / "out" / "3.parquet").read_bytes() == (tmp_path / "out" / "0.parquet").read_bytes()
+    with pytest.raises(ValueError, match=r"is empty; take none out of robustness\.generators"):
+        run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS, DENSE)
 
 
 # The report
@@ -380,8 +383,7 @@ def test_of_questions_without_near_duplicates_nothing_is_compared(measured):
         tables.write(path, Outcome, rows)
     text = reported(measured, ["removed"])
     assert text.startswith("# Near-duplicates: removed\n")
-    said = "No question of this set has near-duplicates of its own and a positive; those of other sets join it."
-    assert text.endswith(said)
+    assert text.endswith("No question of this set has near-duplicates of its own and a positive; others join it.")
     assert "| dpr, 3 " in text
     assert "dpr: 3 − 0" not in text
 

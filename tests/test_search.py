@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import threading
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from unittest import mock
@@ -25,17 +23,6 @@ from eadpr.search.vectors import Vectors, shard_name, shard_ranges
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, PairScore, Positive, Ranked
 from tests import small_collection as small
-
-
-def stored(folder, values, shard_passages=1_000):
-    """A folder of vectors as `encode` writes it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    values = np.asarray(values, np.float16)
-    for number, (first, end) in enumerate(shard_ranges(len(values), shard_passages)):
-        np.save(folder / shard_name(number), values[first:end])
-    manifest = {"rows": len(values), "dim": values.shape[1], "shard_passages": shard_passages}
-    (folder / "vectors.json").write_text(json.dumps(manifest))
-    return Vectors(folder)
 
 
 def naive(values, questions, depth):
@@ -60,7 +47,7 @@ def test_equals_a_full_sort(order, readers, tmp_path, monkeypatch):
     if order != "random":  # rising: every block is better than all before it, so that the buffers overflow
         key = values @ questions[0]
         values = values[np.argsort(key if order == "rising" else -key)]
-    vectors = stored(tmp_path, values)
+    vectors = small.write_vectors(tmp_path, values)
     for passages, at_once in ((4_096, 1_024), (300, 5), (64, 1)):
         monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", passages)
         monkeypatch.setitem(exact.BLOCK_QUESTIONS, "cpu", at_once)
@@ -77,7 +64,7 @@ def test_ties_at_the_cut_go_to_the_first_rows(tmp_path, monkeypatch):
     better = [2_999, 17, 1_000, 5, 1_499, 2_000, 999]
     values[better] *= 1 + np.arange(1, 8)[:, None]
     question = values[:1].astype(np.float32)
-    vectors = stored(tmp_path, values)
+    vectors = small.write_vectors(tmp_path, values)
     for size in (4_096, 1_000, 333, 31, 8):
         monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", size)
         for cards in (1, 2, 3):
@@ -92,7 +79,7 @@ def test_any_corpus_any_blocks(data, tmp_path_factory):
     draw = np.random.default_rng(data.draw(st.integers(0, 1_000)))
     values = draw.integers(-2, 3, (rows, dim))
     questions = draw.integers(-2, 3, (data.draw(st.integers(1, 6)), dim)).astype(np.float32)
-    vectors = stored(tmp_path_factory.mktemp("v"), values, shard_passages=data.draw(st.integers(1, rows)))
+    vectors = small.write_vectors(tmp_path_factory.mktemp("v"), values, shard_passages=data.draw(st.integers(1, rows)))
     depth = data.draw(st.integers(1, 12))
     passages, at_once = {"cpu": data.draw(st.integers(1, 70))}, {"cpu": data.draw(st.integers(1, 7))}
     with mock.patch.multiple(exact, BLOCK_PASSAGES=passages, BLOCK_QUESTIONS=at_once):
@@ -103,33 +90,13 @@ def test_any_corpus_any_blocks(data, tmp_path_factory):
     assert (hits.scores[:, found:] == -np.inf).all()
 
 
-def test_shards_are_opened_one_at_a_time(tmp_path, monkeypatch):
-    """Threads that parse headers at the same time make Python 3.11.2 raise a SystemError now and then."""
-    vectors = stored(tmp_path, np.ones((40, 3)), shard_passages=5)
-    load, opening, opened = np.load, threading.Lock(), []
-
-    def alone(path, **settings):
-        assert opening.acquire(blocking=False), f"{path} is opened while another shard is"
-        try:
-            time.sleep(0.001)
-            opened.append(path.name)
-            return load(path, **settings)
-        finally:
-            opening.release()
-
-    monkeypatch.setattr(np, "load", alone)
-    monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", 5)
-    exact.search(vectors, np.ones((2, 3), np.float32), 3, devices=["cpu"] * 4)
-    assert opened.count(shard_name(7)) >= 4
-
-
 def test_the_same_bits_for_any_number_of_threads_and_questions(tmp_path):
     """Two thirds of the passages have a copy; a matrix product gives copies other bits at the edges of its tiles."""
     rng = np.random.default_rng(2)
     values = rng.standard_normal((2_001, 96))
     values[::3] = values[1::3]
     questions = rng.standard_normal((9, 96)).astype(np.float32)
-    vectors = stored(tmp_path, values)
+    vectors = small.write_vectors(tmp_path, values)
     whole = exact.search(vectors, questions, 50)
     before = torch.get_num_threads()
     try:
@@ -148,11 +115,14 @@ def test_scores_do_not_depend_on_how_many_are_computed_at_a_time(gathered, tmp_p
     values, questions = rng.standard_normal((300, 24)), rng.standard_normal((11, 24)).astype(np.float32)
     monkeypatch.setitem(exact.RESCORED, "cpu", gathered)
     monkeypatch.setitem(exact.MULTIPLIED, "cpu", gathered)
-    equal(exact.search(stored(tmp_path, values, shard_passages=70), questions, 9), naive(values, questions, 9))
+    equal(
+        exact.search(small.write_vectors(tmp_path, values, shard_passages=70), questions, 9),
+        naive(values, questions, 9),
+    )
 
 
 def test_no_questions_and_questions_of_another_model(tmp_path):
-    vectors = stored(tmp_path, np.ones((5, 2)))
+    vectors = small.write_vectors(tmp_path, np.ones((5, 2)))
     hits = exact.search(vectors, np.empty((0, 2), np.float32), 3)
     assert hits.rows.shape == hits.scores.shape == (0, 3)
     with pytest.raises(ValueError, match="question and passage encoder must come from one model"):
@@ -189,22 +159,20 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
 
 class TestVectors:
     def test_take_and_blocks(self, tmp_path):
-        vectors = stored(tmp_path, np.arange(20).reshape(10, 2), shard_passages=4)
+        vectors = small.write_vectors(tmp_path, np.arange(20).reshape(10, 2), shard_passages=4)
         assert vectors.take(np.array([9, 0, 4, 3, 9]))[:, 0].tolist() == [18, 0, 8, 6, 18]
         assert [(first, len(block)) for first, block in vectors.blocks(3)] == [(0, 3), (3, 1), (4, 3), (7, 1), (8, 2)]
-        assert len(vectors) == 10
+        assert [(first, len(block)) for first, block in vectors.head(5).blocks(3)] == [(0, 3), (3, 1), (4, 1)]
 
     @pytest.mark.parametrize(("spoil", "error", "said"), [
-        (lambda path: path.unlink(), FileNotFoundError, r"vectors-00001\.npy does not exist"),
+        (lambda path: path.unlink(), FileNotFoundError, r"vectors-00001\.npy"),
         (lambda path: np.save(path, np.ones((3, 2), np.float16)), ValueError, r"expected float16 \(4, 2\)"),
-        (lambda path: np.save(path, np.ones((4, 2), np.float32)), ValueError, r"expected float16 \(4, 2\)"),
-        (lambda path: np.save(path, np.ones(8, np.float16)), ValueError, r"expected float16 \(4, 2\)"),
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), ValueError, "not a readable"),
         (lambda path: np.save(path, np.array([{"a": 1}], object)), ValueError, "not a readable"),  # a pickle
-        (lambda path: (path.parent / "vectors.json").unlink(), FileNotFoundError, "dvc repro"),
+        (lambda path: (path.parent / "vectors.json").unlink(), FileNotFoundError, r"vectors\.json"),
     ])  # fmt: skip
     def test_what_is_no_folder_of_vectors_is_refused(self, tmp_path, spoil, error, said):
-        stored(tmp_path, np.ones((10, 2)), shard_passages=4)
+        small.write_vectors(tmp_path, np.ones((10, 2)), shard_passages=4)
         spoil(tmp_path / shard_name(1))
         with pytest.raises(error, match=said):
             Vectors(tmp_path)
@@ -222,7 +190,7 @@ def clustered(tmp_path_factory):
     values = centres[rng.integers(0, 40, 2_000)] + 0.3 * rng.standard_normal((2_000, 16))
     values *= rng.uniform(0.5, 1.5, (2_000, 1))
     questions = (centres[:30] + 0.3 * rng.standard_normal((30, 16))).astype(np.float32)
-    return stored(tmp_path_factory.mktemp("vectors"), values, shard_passages=700), questions
+    return small.write_vectors(tmp_path_factory.mktemp("vectors"), values, shard_passages=700), questions
 
 
 def found_by(index, clustered, **changes):
@@ -254,11 +222,6 @@ def test_approximate_indexes_find_most_and_score_exactly(index, search, least, c
     assert recall(clustered, index, search=search) >= least
 
 
-def test_the_more_candidates_the_more_a_bit_per_dimension_finds(clustered):
-    found = [recall(clustered, "RaBitQ", candidates=candidates) for candidates in (10, 200, 2_000)]
-    assert found[0] < found[1] <= found[2] == 1
-
-
 def test_settings_of_the_search_reach_it_and_build_no_other_index(clustered):
     """One cluster of 16 looked at finds less than all of them."""
     assert recall(clustered, "IVF16,Flat", search="nprobe=1") < recall(clustered, "IVF16,Flat", search="nprobe=16") == 1
@@ -280,17 +243,6 @@ def test_a_kept_index_is_used_again(index, clustered, monkeypatch):
     equal(found_by(index, clustered), first)
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda data: data[:-64] + bytes(64)])
-def test_a_damaged_index_is_named_and_built_again(clustered, capsys, damage):
-    first = found_by("Flat", clustered)
-    (path,) = cache.root().rglob("index.faiss")
-    whole = path.read_bytes()
-    path.write_bytes(damage(whole))
-    equal(found_by("Flat", clustered), first)
-    assert path.read_bytes() == whole
-    assert f"{path} was damaged" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("index", ["OPQ8,IVF16,PQ8x4fs", "HNSW16", "IVF16,RaBitQ", "IVF16_HNSW8,SQ8"])
 def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
     vectors, _ = clustered
@@ -307,21 +259,19 @@ def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
 def test_fewer_passages_than_asked_for(tmp_path):
     values = np.eye(3)
     settings, questions = retrieve_settings("HNSW16"), np.eye(3, dtype=np.float32)
-    hits = find(stored(tmp_path, values), questions, settings=settings, threads=1, label="t")
+    hits = find(small.write_vectors(tmp_path, values), questions, settings=settings, threads=1, label="t")
     assert hits.rows[:, :3].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
     assert (hits.rows[:, 3:] == -1).all()
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"index": "Exact"}, r"index: FAISS refuses 'Exact' for the 2,000 x 16 vectors of .*: could not parse index"),
+    ({"index": "Exact"}, r"index: FAISS refuses 'Exact': .*could not parse index"),
     ({"index": "IVF1600,Flat"}, r"index: .* Number of training points \(1500\) should be at lea"),
-    ({"index": "HNSW16,PQ8"}, r"index: 'HNSW16,PQ8' does not search by inner product"),
-    ({"index": "LSH"}, r"index: FAISS refuses 'LSH' for .*: .*METRIC_L2"),
-    ({"index": "Flat", "search": "nprobe=3"}, r"faiss\.search: FAISS refuses 'nprobe=3' .*could not set parameter"),
-    ({"index": "IVF16,Flat", "search": "nprobe=0"}, r"faiss\.search: FAISS refuses 'nprobe=0' for .*cur_nprobe > 0"),
+    ({"index": "HNSW16,PQ8"}, r"index: FAISS refuses 'HNSW16,PQ8': it does not search by inner product"),
+    ({"index": "IVF16,Flat", "search": "nprobe=0"}, r"faiss\.search: FAISS refuses 'nprobe=0': .*cur_nprobe > 0"),
 ])  # fmt: skip
 def test_what_faiss_refuses_is_told_by_setting_and_value(changes, said, clustered):
-    with pytest.raises(ValueError, match=rf"^retrieve\.{said}"):
+    with pytest.raises(ValueError, match=rf"(?s)^retrieve\.{said}"):
         found_by(clustered=clustered, **{"index": "IVF16,Flat"} | changes)
     assert not list(cache.root().rglob("index.faiss")) or changes.get("search") == "nprobe=0"
 
@@ -363,9 +313,8 @@ def test_stages_say_what_they_did(staged):
     folder, said = staged
     assert said == [
         "encode: 37 passages", "retrieve: ranked passages for 9 questions", "probe: scored the pairs of 4 questions",
-        "export: 40 lines in /exports/run.trec",
-        "export: 4 lines in /exports/qrels-ids.trec, for what the report counts by id",
-        "export: 19 lines in /exports/qrels-answers.trec, for what it counts by answer (top-k, MRR)",
+        "export: 40 lines in /exports/run.trec", "export: 4 lines in /exports/qrels-ids.trec",
+        "export: 19 lines in /exports/qrels-answers.trec",
         "export: 4 questions in /exports/retrieval.json",
     ]  # fmt: skip
     pairs = [(p.question_id, p.variant) for p in tables.rows(folder / "pairs.parquet", PairScore)]

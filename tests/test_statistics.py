@@ -121,21 +121,6 @@ def test_a_known_difference_is_within_about_95_of_100_intervals_or_more(training
         assert np.mean(widths) == pytest.approx(1)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "counts", "message"),
-    [
-        ([1, 2], [1], None, "one length"),
-        ([[1, 2]] * 3, [[1, 2]] * 2, None, "as many trainings on both sides or a single one"),
-        ([], [], None, "no question"),
-        ([1, 2], [1, 2], [1, 0], "counts must be positive"),
-        ([1, 2], [1, 2], [1], "counts must be positive"),
-    ],
-)
-def test_unpaired_values_are_refused(first, second, counts, message):
-    with pytest.raises(ValueError, match=message):
-        bootstrap(first, second, counts=counts)
-
-
 def test_sums_that_are_equal_but_for_their_order_are_as_far():
     """Of 16 patterns two; added up one by one, 0.7 + 0.1 + 0.2 + 0.3 is less than 1.3."""
     found = paired_randomisation([0.7, 0.1, 0.2, 0.3], [0, 0, 0, 0], resamples=20_000, seed=0)

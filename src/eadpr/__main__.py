@@ -13,7 +13,7 @@ COMMANDS = {
     "convert": "eadpr.publishing.convert:convert_checkpoint",
     "describe": "eadpr.studies.describe:main",
     "explore": "eadpr.explorer.command:main",
-    "export": "eadpr.search.command:main",
+    "export": "eadpr.evaluation.command:main",
     "probe-model": "eadpr.library.command:main",
     "publish": "eadpr.publishing.command:publish",
     "study": "eadpr.studies.command:main",

@@ -12,10 +12,9 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from eadpr.storage import engine, tables
+from eadpr.storage import tables
 from eadpr.storage.records import PairScore
 from eadpr.supervision.config import Strategy
 
@@ -72,16 +71,6 @@ for _name in get_args(Strategy):
     AWARENESS[f"aa_{_name}"] = Compared(POSITIVE, _name, f"AA-{_name}", _meaning)
 CONTROLLED = [metric for metric, compared in AWARENESS.items() if compared.above != POSITIVE]
 CUT, WITHOUT = "_cut", "_without"
-SIDE_BY_SIDE = f"""
-    SELECT question_id, passage_id, above.score::DOUBLE AS above, below.score::DOUBLE AS below,
-        below.variant = $below_cut OR coalesce(above.variant = $above_cut, false) AS cut
-    FROM pairs below
-    SEMI JOIN asked USING (question_id)
-    LEFT JOIN (FROM pairs WHERE variant IN ($above, $above_cut)) above USING (question_id, passage_id)
-    WHERE below.variant IN ($below, $below_cut)
-        AND ($above = '{POSITIVE}' OR EXISTS (FROM pairs WHERE variant IN ($above, $above_cut)))
-    ORDER BY below.{engine.POSITION}
-"""
 
 
 class Differences(NamedTuple):
@@ -91,33 +80,32 @@ class Differences(NamedTuple):
     pairs without a placebo, if any has one; one for each pair.
     """
 
-    question_ids: pa.ChunkedArray
+    question_ids: NDArray[np.object_]
     values: NDArray[np.float64]
     above: NDArray[np.float64]
-    cut: pa.ChunkedArray
-    without: pa.ChunkedArray
+    cut: NDArray[np.object_]
+    without: NDArray[np.object_]
 
 
 def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENESS) -> Iterator[tuple[str, Differences]]:
-    """Yield each metric with the score differences of these questions' pairs (same question, same passage), one metric
-    at a time, as all together may not fit in memory.
+    """Yield each metric with the score differences of these questions' pairs (same question, same passage)."""
+    import pandas as pd
 
-    Raises ValueError where a positive's score is missing or a score is not a finite number.
-    """
-    with engine.connect() as connection:
-        engine.view(connection, "pairs", path, PairScore)
-        connection.from_arrow(pa.table({"question_id": questions})).create("asked")
-        infinite = f"FROM pairs WHERE NOT isfinite(score) ORDER BY {engine.POSITION} LIMIT 1"
-        if row := engine.first(connection, infinite):
-            raise ValueError(
-                f"pair scores: {row['variant']} of question {row['question_id']!r}, passage {row['passage_id']!r} is"
-                f" {row['score']}, not a finite number; train the arm again"
-            )
-        for metric in metrics:
-            variants = {"above": AWARENESS[metric].above, "below": AWARENESS[metric].below}
-            parameters = variants | {f"{side}_cut": variant + CUT for side, variant in variants.items()}
-            pairs = connection.execute(SIDE_BY_SIDE, parameters).to_arrow_reader(tables.ROW_GROUP).read_all()
-            yield metric, _differences(pairs, AWARENESS[metric])
+    rows = tables.read(path, PairScore).to_pandas()
+    if not np.isfinite(rows["score"]).all():
+        raise ValueError(f"{path}: a score is not a finite number; train the arm again")
+    pair = ["question_id", "passage_id"]
+    scores = rows.set_index([*pair, "variant"])["score"].astype(np.float64).unstack()
+    scores = scores.reindex(pd.MultiIndex.from_frame(rows[pair].drop_duplicates()))  # the order of the file
+    present = set(scores.columns)
+    scores = scores[scores.index.isin(questions.to_pylist(), level="question_id")]
+    for metric in metrics:
+        compared = AWARENESS[metric]
+        variants = compared.above, compared.below, compared.above + CUT, compared.below + CUT
+        columns = scores.reindex(columns=variants).to_numpy().T
+        if present.isdisjoint((compared.above, compared.above + CUT)):
+            columns = np.full_like(columns, np.nan)
+        yield metric, _compare(scores.index.get_level_values("question_id").to_numpy(), *columns)
 
 
 def of_trainings(
@@ -130,19 +118,15 @@ def of_trainings(
         yield by_file[0][0], above, values
 
 
-def _differences(pairs: pa.Table, compared: Compared) -> Differences:
-    cut = pairs.filter(pc.field("cut"))["question_id"]
-    pairs = pairs.filter(~pc.field("cut"))
-    without = pairs.filter(pc.field("above").is_null())
-    if without.num_rows and compared.above == POSITIVE:
-        (row,) = without.slice(0, 1).to_pylist()
-        raise ValueError(
-            f"pair scores: question {row['question_id']!r}, passage {row['passage_id']!r} has a {compared.below} but no"
-            " positive; run `dvc repro` to rebuild them (stage probe)"
-        )
-    pairs = pairs.filter(pc.field("above").is_valid())
-    above, below = pairs["above"].to_numpy(), pairs["below"].to_numpy()
-    return Differences(pairs["question_id"], above - below, above, cut, without["question_id"])
+def _compare(
+    question_ids: NDArray[np.object_], above: NDArray, below: NDArray, above_cut: NDArray, below_cut: NDArray
+) -> Differences:
+    """Compare the scores of pairs, NaN where a variant does not exist."""
+    cut = ~np.isnan(below_cut) | (~np.isnan(below) & ~np.isnan(above_cut))
+    has_below = ~np.isnan(below) & ~cut
+    counted, without = has_below & ~np.isnan(above), has_below & np.isnan(above)
+    values, above = above[counted] - below[counted], above[counted]
+    return Differences(question_ids[counted], values, above, question_ids[cut], question_ids[without])
 
 
 def aware(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,14 +11,11 @@ Counts of the report stand among the metrics: `ranked` (passages, of every quest
 each such question), `aa_cut`, `controlled_aa_without` and so on (1 for each pair left out).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
-from operator import attrgetter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
@@ -26,12 +23,11 @@ from eadpr.evaluation.metrics import Judgements, given_positives, judge, recipro
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, read_members, write
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
-from eadpr.storage import tables
 from eadpr.storage.grades import grades
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Question, Ranked
+from eadpr.storage.rankings import read_rankings
+from eadpr.storage.records import Question
 
-BLOCK = 2048  # questions judged at a time; limits memory and decides nothing
 COUNTS = ("ranked", "no_answers", "unjudged")
 More = Callable[[MeasuredQuestions], Mapping[str, Values]]
 
@@ -66,52 +62,13 @@ def ranking_values(
     questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, settings: Evaluate
 ) -> dict[str, Values]:
     """Return every metric of the ranking and its `COUNTS`."""
-    parts: dict[str, list[Values]] = {}
-    start = 0
-    for block, judged in judged_blocks(questions, records, positives, ranking, settings.depth):
-        for metric, (rows, values) in (retrieval_values(judged, settings) | _counts(block, judged)).items():
-            parts.setdefault(metric, []).append(Values(start + rows, values))
-        start += len(block)
-    order = (metric for metric in (*settings.metrics, *COUNTS) if metric in parts)
-    return {metric: Values(*map(np.concatenate, zip(*parts[metric], strict=True))) for metric in order}
-
-
-def judged_blocks(
-    questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, depth: int
-) -> Iterator[tuple[list[Question], Judgements]]:
-    """Yield the questions in blocks with the judgements of their rankings."""
-    source_positives = given_positives(positives / "positives.parquet", questions.ids)
-    store, start, graded = PassageStore(records / "passages.parquet"), 0, grades(records)
-    ranked = tables.rows(ranking / "evaluate.parquet", Ranked)
-    with progress("evaluate", questions.table.num_rows, "questions") as advance:
-        rankings = _join_rankings(questions, questions.records(records), ranked)
-        while with_rankings := list(islice(rankings, BLOCK)):
-            block = [question for question, _ in with_rankings]
-            relevant = relevant_of(source_positives, start, block, graded)
-            start += len(block)
-            yield block, judge(with_rankings, relevant, store, depth=depth, advance=advance)
-
-
-def _join_rankings(
-    questions: MeasuredQuestions, stream: Iterable[Question], ranked: Iterable[Ranked]
-) -> Iterator[tuple[Question, list[Ranked]]]:
-    """Yield every question with its rows, if any; both have the questions in one order."""
-    groups = groupby(ranked, key=attrgetter("question_id"))
-    question_id, group = next(groups, (None, ()))
-    for question in stream:
-        if question.id == question_id:
-            yield question, list(group)
-            question_id, group = next(groups, (None, ()))
-        else:
-            yield question, []
-    if question_id is None:
-        return
-    if not pc.is_in(pa.scalar(question_id), value_set=questions.ids).as_py():
-        raise ValueError(f"ranking: question {question_id!r} is in none of sets.evaluate; run `dvc repro`")
-    raise ValueError(
-        f"ranking: question {question_id!r} has ranks that repeat, or does not stand in the order of questions.parquet;"
-        " run `dvc repro`"
-    )
+    asked, ids = list(questions.records(records)), questions.ids
+    relevant = relevant_of(given_positives(positives / "positives.parquet", ids), asked, grades(records))
+    store = PassageStore(records / "passages.parquet")
+    rankings = read_rankings(ranking / "evaluate.parquet", ids.to_pylist())
+    with progress("evaluate", len(asked), "questions") as advance:
+        judged = judge(asked, rankings, relevant, store, depth=settings.depth, advance=advance)
+    return retrieval_values(judged, settings) | _counts(asked, judged)
 
 
 def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values]:
@@ -121,9 +78,9 @@ def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values
     values[f"mrr{mrr_at}"] = Values(everyone, reciprocal_rank(judged.answer_QK, mrr_at))
     if len(rows := np.flatnonzero(judged.relevant_Q)):
         hits, counts = judged.relevant_QK[rows], judged.relevant_Q[rows]
-        values[f"ndcg{ndcg_at}"] = Values(rows, metrics.ndcg(judged.gain_QK[rows], judged.best_QK[rows], ndcg_at))
         values |= {f"id_top{k}": Values(rows, metrics.top_k_accuracy(hits, k)) for k in settings.top_k}
         values[f"id_mrr{mrr_at}"] = Values(rows, reciprocal_rank(hits, mrr_at))
+        values[f"ndcg{ndcg_at}"] = Values(rows, metrics.ndcg(judged.gain_QK[rows], judged.best_QK[rows], ndcg_at))
         values[f"map{mrr_at}"] = Values(rows, metrics.average_precision(hits, counts, mrr_at))
         values |= {f"recall{k}": Values(rows, metrics.recall(hits, counts, k)) for k in settings.recall_at}
     if len(rows := np.flatnonzero(judged.supporting_Q)):
@@ -145,9 +102,11 @@ def awareness_values(pairs: Path, ids: pa.Array) -> dict[str, Values]:
     """Return the metrics of `awareness` and the score differences, one value per pair; none without pairs."""
     values: dict[str, Values] = {}
 
-    def add(metric: str, questions: pa.ChunkedArray, numbers: np.ndarray) -> None:
+    row_of = {question_id: row for row, question_id in enumerate(ids.to_pylist())}
+
+    def add(metric: str, question_ids: np.ndarray, numbers: np.ndarray) -> None:
         if len(numbers):
-            values[metric] = Values(pc.index_in(questions, value_set=ids).to_numpy(), numbers)
+            values[metric] = Values(np.array([row_of[question_id] for question_id in question_ids]), numbers)
 
     for metric, pair in awareness.of_file(pairs, ids):
         add(metric, pair.question_ids, awareness.aware(pair.values))

@@ -10,8 +10,7 @@ several annotated, is enough. Chance is that of as many spans drawn at random, b
 Counted are pairs of question and positive that have an annotated span and at least two spans to choose from.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Sequence
 from math import comb
 from pathlib import Path
 from statistics import fmean
@@ -111,29 +110,17 @@ def evaluate_evidence(
     nothing else is written.
     """
     dropped = files.read_json(distractors / "report.json")
-    members = {
-        name: set(questions.read_question_ids(records / "question_sets.parquet", [name]))
-        for name in dict.fromkeys([*sets.learnt, *sets.evaluate])
-    }
-    pairs = _read_pseudo(records, positives / "positives.parquet", evidence, set().union(*members.values()))
-    choices = [(pair.question.id, measure_pair(pair, row)) for pair, row in pairs]
+    names = dict.fromkeys([*sets.learnt, *sets.evaluate])
+    members = {name: set(questions.read_question_ids(records / "question_sets.parquet", [name])) for name in names}
+    rows = [row for row in tables.rows(evidence, Evidence) if row.strategy == STRATEGY]
+    asked = set().union(*members.values())
+    pairs = read_annotated_pairs(records, positives / "positives.parquet", evidence, asked) if rows else ()
+    choices = [(pair.question.id, measure_pair(pair, row)) for pair, row in zip(pairs, rows, strict=True)]
     result, count = {}, 0
     for name, ids in members.items():
         result[name] = {"distractors": dropped.get(name, {})}
-        choices_of_set = [choice for question_id, choice in choices if question_id in ids]
-        if choices_of_set:
+        if choices_of_set := [choice for question_id, choice in choices if question_id in ids]:
             result[name][STRATEGY] = summarise(choices_of_set)
             count += result[name][STRATEGY]["n"]
     files.write_json(out, result)
     return count
-
-
-def _read_pseudo(records: Path, positives: Path, evidence: Path, ids: set[str]) -> Iterator[tuple[Pair, Evidence]]:
-    rows = [row for row in tables.rows(evidence, Evidence) if row.strategy == STRATEGY]
-    pairs = read_annotated_pairs(records, positives, evidence, ids) if rows else ()
-    for pair, row in zip_longest(pairs, rows):
-        if not pair or not row or (pair.question.id, pair.passage.id) != (row.question_id, row.passage_id):
-            raise ValueError(
-                f"{evidence} does not belong to {positives} and the configured sets; run `dvc repro evidence`"
-            )
-        yield pair, row

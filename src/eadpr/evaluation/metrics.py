@@ -6,7 +6,7 @@ question, so that all means, breakdowns and paired tests come from the same numb
 row of False, hence wrong.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,36 +63,27 @@ class Judgements(NamedTuple):
     ranked_Q: NDArray[np.int64]
 
 
-class GivenPositives(NamedTuple):
-    """The positives that the source gave, not those that BM25 found: the question's row, ascending, and the passage."""
-
-    rows: NDArray[np.int64]
-    passage_ids: pa.Array
-
-
-def given_positives(positives: Path, ids: pa.Array) -> GivenPositives:
+def given_positives(positives: Path, ids: pa.Array) -> dict[str, list[str]]:
+    """Return, for the questions `ids`, the positives that the source gave, not those that BM25 found."""
     table = tables.read(positives, Positive, ["question_id", "passage_id", "source"])
-    table = table.filter(pc.equal(table["source"], GIVEN)).combine_chunks()
-    rows = pc.fill_null(pc.index_in(table["question_id"], value_set=ids), -1).to_numpy()
-    order = np.argsort(rows, kind="stable")
-    return GivenPositives(rows[order], table["passage_id"].combine_chunks().take(pa.array(order)))
+    wanted = pc.and_(pc.equal(table["source"], GIVEN), pc.is_in(table["question_id"], value_set=ids))
+    return table.filter(wanted).to_pandas().groupby("question_id")["passage_id"].agg(list).to_dict()
 
 
 def relevant_of(
-    positives: GivenPositives, start: int, questions: Sequence[Question], graded: Mapping[str, Mapping[str, float]]
+    given: Mapping[str, Sequence[str]], questions: Iterable[Question], graded: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
-    """Return per question the relevant passage ids with their grades: its given positives and its `hops`; the first
-    question is row `start`."""
-    relevant = [dict.fromkeys(question.hops or (), 1.0) for question in questions]
-    first, last = np.searchsorted(positives.rows, [start, start + len(questions)]).tolist()
-    rows, ids = positives.rows[first:last].tolist(), positives.passage_ids[first:last].to_pylist()
-    for row, passage_id in zip(rows, ids, strict=True):
-        relevant[row - start][passage_id] = 1.0
-    return {question.id: ids | graded.get(question.id, {}) for question, ids in zip(questions, relevant, strict=True)}
+    """Return per question the relevant passage ids with their grades: its given positives and its `hops`."""
+    relevant = {}
+    for question in questions:
+        ungraded = dict.fromkeys([*(question.hops or ()), *given.get(question.id, ())], 1.0)
+        relevant[question.id] = ungraded | graded.get(question.id, {})
+    return relevant
 
 
 def judge(
-    rankings: Sequence[tuple[Question, Sequence[Ranked]]],
+    questions: Sequence[Question],
+    rankings: Iterable[Sequence[Ranked]],
     relevant: Mapping[str, Mapping[str, float]],
     store: PassageStore,
     *,
@@ -101,20 +92,18 @@ def judge(
 ) -> Judgements:
     """Judge the first `depth` ranks of every question; one without a ranking has no hits.
 
-    `advance` is called with 1 for every ranked question. Raises ValueError for a rank below 1, two passages at one
-    rank, or one passage at two.
+    `advance` is called with 1 for every ranked question.
     """
-    hits = Judge(store, relevant)
-    answer, by_id, supporting = (np.zeros((len(rankings), depth), dtype=np.bool_) for _ in range(3))
-    gain, best = (np.zeros((len(rankings), depth)) for _ in range(2))
-    ranked = np.zeros(len(rankings), dtype=np.int64)
-    for i, (question, ranking) in enumerate(rankings):
+    hits, count = Judge(store, relevant), len(questions)
+    answer, by_id, supporting = (np.zeros((count, depth), dtype=np.bool_) for _ in range(3))
+    gain, best = (np.zeros((count, depth)) for _ in range(2))
+    ranked = np.zeros(count, dtype=np.int64)
+    for i, (question, ranking) in enumerate(zip(questions, rankings, strict=True)):
         ideal = sorted(relevant[question.id].values(), reverse=True)[:depth]
         best[i, : len(ideal)] = ideal
         if not ranking:
             continue
         rows = [row for row in ranking if row.rank <= depth]
-        _check(question, rows)
         columns, ids = [row.rank - 1 for row in rows], [row.passage_id for row in rows]
         by_id[i, columns] = [passage_id in relevant[question.id] for passage_id in ids]
         gain[i, columns] = [relevant[question.id].get(passage_id, 0.0) for passage_id in ids]
@@ -122,7 +111,6 @@ def judge(
         answer[i, columns] = hits(question, ids)
         ranked[i] = len(rows)
         advance(1)
-    questions = [question for question, _ in rankings]
     return Judgements(
         answer_QK=answer,
         relevant_QK=by_id,
@@ -133,14 +121,6 @@ def judge(
         supporting_Q=np.array([len(set(question.hops or ())) for question in questions], dtype=np.int64),
         ranked_Q=ranked,
     )
-
-
-def _check(question: Question, rows: Sequence[Ranked]) -> None:
-    ranks = [row.rank for row in rows]
-    if len(set(ranks)) < len(ranks) or min(ranks, default=1) < 1:
-        raise ValueError(f"ranking: question {question.id!r} has ranks that repeat or are below 1: {sorted(ranks)[:5]}")
-    if len({row.passage_id for row in rows}) < len(rows):
-        raise ValueError(f"ranking: question {question.id!r} has a passage at two ranks")
 
 
 def top_k_accuracy(hits_QK: Hits, k: int) -> Floats:

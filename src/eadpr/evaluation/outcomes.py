@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from eadpr.storage import tables
-from eadpr.storage.questions import read_question_ids
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Outcome, Question
 from eadpr.text.question_types import question_type
 
-ROWS = 2**18  # written at a time
 MADE = "near_duplicates.json"  # beside outcomes with near-duplicates: counts of these
 GROUPS = ("type", "hop_type", "relation")  # columns with kinds of questions
 
@@ -31,13 +30,11 @@ class Values(NamedTuple):
 class MeasuredQuestions(NamedTuple):
     """The questions that are measured, in the order of questions.parquet.
 
-    `table` has the columns question_id and `GROUPS`, `members` the rows of each question set. `mask` marks the rows of
-    questions.parquet that are measured.
+    `table` has the columns question_id and `GROUPS`, `members` the rows of each question set.
     """
 
     table: pa.Table
     members: dict[str, NDArray[np.int64]]
-    mask: pa.Array
 
     @property
     def ids(self) -> pa.Array:
@@ -45,10 +42,7 @@ class MeasuredQuestions(NamedTuple):
 
     def records(self, folder: Path) -> Iterator[Question]:
         """Stream the whole records from the folder of questions.parquet."""
-        start = 0
-        for batch in tables.batches(folder / "questions.parquet", Question):
-            yield from tables.records(batch.filter(self.mask.slice(start, len(batch))), Question)
-            start += len(batch)
+        return read_questions(folder / "questions.parquet", self.ids.to_pylist())
 
     @property
     def counts(self) -> dict[str, int]:
@@ -56,32 +50,21 @@ class MeasuredQuestions(NamedTuple):
 
 
 def read_members(records: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the ids of the questions of each set; raises ValueError for no set or an empty one."""
-    if not names:
-        raise ValueError("sets.evaluate is empty: there is nothing to evaluate; name a question set in params.yaml")
-    members = {name: read_question_ids(records / "question_sets.parquet", [name]) for name in names}
-    for name, ids in members.items():
-        if not ids:
-            raise ValueError(f"question set {name!r} has no questions; mend sets.evaluate in params.yaml")
-    return members
+    """Return the ids of the questions of each set."""
+    return {name: read_question_ids(records / "question_sets.parquet", [name]) for name in names}
 
 
 def load_questions(records: Path, members: Mapping[str, Sequence[str]]) -> MeasuredQuestions:
     """Load the questions of all sets; `members` are their ids by set."""
     ids = {name: pa.array(of_set, pa.string()) for name, of_set in members.items()}
-    path, start, parts = records / "questions.parquet", 0, []
-    all_ids = tables.read(path, Question, ["id"])["id"].combine_chunks()
-    mask = pc.is_in(all_ids, value_set=pa.chunked_array(list(ids.values())).combine_chunks())
-    for batch in tables.batches(path, Question, ["id", "question", "type", "relation"]):
-        selected = batch.filter(mask.slice(start, len(batch)))
-        start += len(batch)
-        types = pa.array(map(question_type, selected["question"].to_pylist()), pa.string())
-        columns = [selected["id"], types, selected["type"], selected["relation"]]
-        parts.append(pa.table(columns, names=["question_id", *GROUPS]))
-    table = pa.concat_tables(parts).combine_chunks()
+    table = tables.read(records / "questions.parquet", Question, ["id", "question", "type", "relation"])
+    table = table.filter(pc.is_in(table["id"], value_set=pa.concat_arrays(ids.values()))).combine_chunks()
+    types = pa.array(map(question_type, table["question"].to_pylist()), pa.string())
+    table = pa.table([table["id"], types, table["type"], table["relation"]], names=["question_id", *GROUPS])
     order = table["question_id"].chunk(0)
-    rows = {name: np.sort(pc.index_in(of_set, value_set=order).to_numpy()) for name, of_set in ids.items()}
-    return MeasuredQuestions(table, rows, mask)
+    return MeasuredQuestions(
+        table, {name: np.sort(pc.index_in(of_set, value_set=order).to_numpy()) for name, of_set in ids.items()}
+    )
 
 
 def write(path: Path, questions: MeasuredQuestions, values: Mapping[str, Values]) -> None:
@@ -91,18 +74,11 @@ def write(path: Path, questions: MeasuredQuestions, values: Mapping[str, Values]
             inside = np.zeros(questions.table.num_rows, dtype=np.bool_)
             inside[members] = True
             for metric, (rows, numbers) in values.items():
-                selected = np.flatnonzero(inside[rows])
-                for start in range(0, len(selected), ROWS):
-                    part = selected[start : start + ROWS]
-                    append(_make_rows(name, metric, questions.table.take(rows[part]), numbers[part]))
-
-
-def _make_rows(question_set: str, metric: str, questions: pa.Table, values: NDArray[np.float64]) -> pa.Table:
-    schema, count = tables.schema(Outcome), questions.num_rows
-    columns = {name: questions[name] for name in questions.column_names}
-    columns["question_set"], columns["metric"] = pa.repeat(question_set, count), pa.repeat(metric, count)
-    columns["value"] = pa.array(values, pa.float32())
-    return pa.table([columns[name] for name in schema.names], schema=schema)
+                selected = inside[rows]
+                part = questions.table.take(rows[selected])
+                columns = [pa.repeat(name, len(part)), part["question_id"], *(part[group] for group in GROUPS)]
+                columns += [pa.repeat(metric, len(part)), pa.array(numbers[selected], pa.float32())]
+                append(pa.table(columns, schema=tables.schema(Outcome)))
 
 
 class Outcomes:

@@ -154,16 +154,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _paired(first: ArrayLike, second: ArrayLike, counts: ArrayLike | None) -> tuple[NDArray, NDArray]:
     """Return differences, shape (T, Q), and counts, shape (Q,)."""
     first, second = (np.atleast_2d(np.asarray(side, dtype=np.float64)) for side in (first, second))
-    several = {len(first), len(second)} - {1}
-    if first.ndim > 2 or second.ndim > 2 or first.shape[1] != second.shape[1] or len(several) > 1:
-        raise ValueError(
-            "paired values must have one length, and as many trainings on both sides or a single one, found shapes"
-            f" {first.shape} and {second.shape}"
-        )
     n = first.shape[1]
-    if not n:
-        raise ValueError("there is no question that both sides have a value for")
     weights = np.ones(n) if counts is None else np.asarray(counts, dtype=np.float64)
-    if weights.shape != (n,) or not (weights > 0).all():
-        raise ValueError(f"counts must be positive, one per question; found shape {weights.shape}, {weights.min()}")
+    assert second.shape[1] == n > 0, (first.shape, second.shape)
+    assert weights.shape == (n,), (weights.shape, n)
+    assert (weights > 0).all(), "a question without values"
     return first - second, weights

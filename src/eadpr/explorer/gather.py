@@ -47,11 +47,10 @@ def details(
     positives = _read_positives(inputs, questions, settings.strategy)
     scores = [_read_scores(ranking.pairs, questions) for ranking in shown]
     answers = _read_answers(inputs.outcomes, shown, settings)
-    remaining, start = questions.records(inputs.records), 0
+    remaining = questions.records(inputs.records)
     while block := list(islice(remaining, BLOCK)):
-        relevant = metrics.relevant_of(source_positives, start, block, {})
+        relevant = metrics.relevant_of(source_positives, block, {})
         judge = metrics.Judge(store, relevant)
-        start += len(block)
         for question in block:
             of_question = positives.get(question.id, {})
             ranked = [ranking.passages.get(question.id, []) for ranking in columns]

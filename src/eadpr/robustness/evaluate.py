@@ -10,13 +10,13 @@ first? It is 1 or 0 for the questions that have both.
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.evaluate import COUNTS, ranking_values
@@ -25,14 +25,17 @@ from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ranking_am
 from eadpr.robustness.config import AMONG, Robustness
 from eadpr.runtime import files
 from eadpr.runtime.machine import Machine
+from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.search.config import Encode
 from eadpr.storage import tables
-from eadpr.storage.records import NearDuplicate, Passage, Positive, Question, Ranked
+from eadpr.storage.records import NearDuplicate, Positive, Question, Ranked
 from eadpr.supervision.bm25 import BM25
 from eadpr.text.answers import AnswerMatcher
 
-Joins = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]
+BLOCK = 1_024  # questions ranked at a time
+Hit = tuple[str | int, float]  # a passage's id, or the row of a near-duplicate; its score
+Result = TypeVar("Result")
 
 
 class RobustnessInputs(NamedTuple):
@@ -54,54 +57,138 @@ class RobustnessSettings(NamedTuple):
     bm25: BM25
 
 
-class Joining(NamedTuple):
-    """Near-duplicates, sorted by number: as passages, with their numbers and the question of each."""
-
-    passages: list[Passage]
-    numbers: NDArray[np.int64]
-    question_ids: list[str]
-
-    def below(self, count: int) -> Self:
-        end = int(np.searchsorted(self.numbers, count))
-        return Joining(*(column[:end] for column in self))
-
-
 class Joined(NamedTuple):
-    """The near-duplicates that join the corpus, and the questions in the order of evaluation with the ids of their
-    positives. `joins(question, rows)` tells which rows of near-duplicates join that question's ranking at all."""
+    """The near-duplicates that join the corpus, sorted by number, and the questions in the order of evaluation with the
+    ids of their positives."""
 
     evaluated: MeasuredQuestions
     questions: list[Question]
     positives: dict[str, list[str]]
-    added: Joining
-    joins: Joins
+    added: list[NearDuplicate]
+
+    def look_alikes(self, count: int) -> dict[int, tuple[list[str], list[int]]]:
+        """Return, by place, the positives and the rows of the own near-duplicates of the questions that have both."""
+        own: dict[str, list[int]] = {}
+        for row, near_duplicate in enumerate(self.added[:count]):
+            own.setdefault(near_duplicate.question_id, []).append(row)
+        return {
+            place: (self.positives[question.id], own[question.id])
+            for place, question in enumerate(self.questions)
+            if question.id in own and question.id in self.positives
+        }
 
 
-# Returns a function of a count and a path: it writes there the ranking (`RankedAmong`) with so many near-duplicates of
-# each question in the corpus, and returns the outcomes of AMONG.
-Rankings = Callable[[Joined, RobustnessInputs, RobustnessSettings], Callable[[int, Path], Values]]
+class Searcher(Protocol):
+    """Ranks the corpus with the first `count` rows of near-duplicates, for questions by their places."""
+
+    def search(self, places: Sequence[int], depth: int) -> list[list[Hit]]:
+        """Return the best hits of each question, at most `depth`; of equal scores the corpus's passage is first."""
+
+    def positive_first(self, places: Sequence[int]) -> list[bool]:
+        """Tell whether the best positive scores above all of a question's near-duplicates; these have both."""
 
 
-def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings, rankings: Rankings) -> int:
+OpenSearcher = Callable[[int], AbstractContextManager[Searcher]]  # from the number of near-duplicates that join
+
+
+def run(
+    inputs: RobustnessInputs,
+    out: Path,
+    settings: RobustnessSettings,
+    prepare: Callable[[Joined, RobustnessInputs, RobustnessSettings], AbstractContextManager[OpenSearcher]],
+) -> int:
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
     every question in the corpus, and for each but 0 the ranking itself; then the near-duplicates and the report of
     their generator. Returns the number of near-duplicates joined.
     """
-    additions = joined(inputs, settings)
-    rank = rankings(additions, inputs, settings)
-    with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
+    joined = read_joined(inputs, settings)
+    numbers = [near_duplicate.number for near_duplicate in joined.added]
+    with (
+        files.new_folder(out) as folder,
+        tempfile.TemporaryDirectory() as temporary,
+        prepare(joined, inputs, settings) as open_searcher,
+    ):
         for count in settings.robustness.counts:
             ranking, first = inputs.ranking, Values(np.zeros(0, np.int64), np.zeros(0))
             if count:
                 ranking, table = Path(temporary) / str(count), ranking_among(folder, count)
-                first = rank(count, table)
+                rows = int(np.searchsorted(numbers, count))
+                with open_searcher(rows) as searcher:
+                    tables.write(table, RankedAmong, rank(joined, searcher, rows, settings.evaluate.depth))
+                    places = [*joined.look_alikes(rows)]
+                    is_first = [value for block in _blocks(places) for value in searcher.positive_first(block)]
+                    first = Values(np.array(places, np.int64), np.array(is_first, np.float64))
                 tables.write(ranking / "evaluate.parquet", Ranked, _of_corpus(table))
-            values = ranking_values(additions.evaluated, inputs.records, inputs.positives, ranking, settings.evaluate)
+            values = ranking_values(joined.evaluated, inputs.records, inputs.positives, ranking, settings.evaluate)
             quality = {metric: value for metric, value in values.items() if metric not in COUNTS}
-            write(folder / f"{count}.parquet", additions.evaluated, quality | {AMONG: first})
+            write(folder / f"{count}.parquet", joined.evaluated, quality | {AMONG: first})
         shutil.copyfile(inputs.near_duplicates / DUPLICATES, folder / DUPLICATES)
         shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
-    return len(additions.added.passages)
+    return len(joined.added)
+
+
+def read_joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joined:
+    evaluated = load_questions(inputs.records, read_members(inputs.records, settings.sets.evaluate))
+    table = tables.read(inputs.positives / "positives.parquet", Positive, ["question_id", "passage_id"])
+    table = table.filter(pc.is_in(table["question_id"], value_set=evaluated.ids)).to_pandas()
+    positives = table.groupby("question_id")["passage_id"].agg(list).to_dict()
+    rows = tables.rows(inputs.near_duplicates / DUPLICATES, NearDuplicate)
+    most = settings.robustness.counts[-1]
+    added = sorted((row for row in rows if row.number < most), key=attrgetter("number"))
+    if not added:
+        raise ValueError(
+            f"{inputs.near_duplicates / DUPLICATES} is empty; take {inputs.near_duplicates.name} out of"
+            " robustness.generators"
+        )
+    return Joined(evaluated, list(evaluated.records(inputs.records)), positives, added)
+
+
+def rank(joined: Joined, searcher: Searcher, count: int, depth: int) -> Iterator[RankedAmong]:
+    """Yield the first `depth` of the corpus and `count` near-duplicates, without those that hold an answer."""
+    matcher = AnswerMatcher()
+
+    def keep_joining(place: int, hits: list[Hit]) -> tuple[list[Hit], bool]:
+        question = joined.questions[place]
+        rows = [name for name, _ in hits if isinstance(name, int)]
+        texts = [joined.added[row].text for row in rows]
+        answering = matcher.matches(question.answers, texts, question.answer_kind).tolist()
+        left_out = {row for row, answers in zip(rows, answering, strict=True) if answers}
+        ranking = [hit for hit in hits if hit[0] not in left_out]
+        return ranking, len(ranking) >= depth
+
+    with progress("robustness", len(joined.questions), "questions") as advance:
+        for places in _blocks(range(len(joined.questions))):
+            rankings = deepen(searcher.search, places, depth, keep_joining)
+            for place in places:
+                for number, (name, score) in enumerate(rankings[place][:depth], start=1):
+                    ids = (name, None, None)
+                    if isinstance(name, int):
+                        ids = (None, joined.added[name].question_id, joined.added[name].number)
+                    yield RankedAmong(joined.questions[place].id, *ids, number, score)
+            advance(len(places))
+
+
+def _blocks(places: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (places[start : start + BLOCK] for start in range(0, len(places), BLOCK))
+
+
+def deepen(
+    search: Callable[[Sequence[int], int], list[list[Hit]]],
+    places: Sequence[int],
+    depth: int,
+    judge: Callable[[int, list[Hit]], tuple[Result, bool]],
+) -> dict[int, Result]:
+    """Return what `judge` makes of each question's hits. It also tells whether these are enough: if not, and there are
+    more, twice as many are retrieved."""
+    results: dict[int, Result] = {}
+    while places:
+        short = []
+        for place, hits in zip(places, search(places, depth), strict=True):
+            results[place], enough = judge(place, hits)
+            if not enough and len(hits) == depth:
+                short.append(place)
+        places, depth = short, 2 * depth
+    return results
 
 
 def _of_corpus(table: Path) -> Iterator[Ranked]:
@@ -109,34 +196,3 @@ def _of_corpus(table: Path) -> Iterator[Ranked]:
     for row in tables.rows(table, RankedAmong):
         if row.passage_id is not None:
             yield Ranked(row.question_id, row.passage_id, row.rank, row.score)
-
-
-def joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joined:
-    evaluated = load_questions(inputs.records, read_members(inputs.records, settings.sets.evaluate))
-    questions = list(evaluated.records(inputs.records))
-    added = _added(inputs.near_duplicates / DUPLICATES, settings.robustness.counts[-1])
-    positives = _positives(inputs.positives, evaluated)
-    return Joined(evaluated, questions, positives, added, _joins(questions, added.passages))
-
-
-def _positives(folder: Path, evaluated: MeasuredQuestions) -> dict[str, list[str]]:
-    table = tables.read(folder / "positives.parquet", Positive, ["question_id", "passage_id"])
-    table = table.filter(pc.is_in(table["question_id"], value_set=evaluated.ids)).to_pandas()
-    return table.groupby("question_id")["passage_id"].agg(list).to_dict()
-
-
-def _added(path: Path, most: int) -> Joining:
-    """Read the near-duplicates of a number below `most`."""
-    rows = sorted((row for row in tables.rows(path, NearDuplicate) if row.number < most), key=attrgetter("number"))
-    passages = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in rows]
-    return Joining(passages, np.array([row.number for row in rows], dtype=np.int64), [row.question_id for row in rows])
-
-
-def _joins(questions: Sequence[Question], added: Sequence[Passage]) -> Joins:
-    matcher = AnswerMatcher()
-
-    def joins(question: int, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        query, texts = questions[question], [added[row].text for row in rows.tolist()]
-        return ~matcher.matches(query.answers, texts, query.answer_kind)
-
-    return joins

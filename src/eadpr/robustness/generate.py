@@ -8,18 +8,16 @@ shared      the same text as another question's near-duplicate
 Texts are the same where only white space differs.
 """
 
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from eadpr.corpus.rows import digest
 from eadpr.robustness.config import Generation
-from eadpr.robustness.swapped import removed, reordered, replaced, swapped
+from eadpr.robustness.rules import by_rule, removed, reordered, replaced, swapped
 from eadpr.runtime import files
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
@@ -53,26 +51,38 @@ def write_near_duplicates(
     without a positive, or without an answer that a text can hold, have none: it could not be told if a text lacks it.
     """
     ids = questions.read_question_ids(inputs.records / "question_sets.parquet", sets.evaluate)
-    evidence = _evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
+    evidence = _read_evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
     originals = (
         make_original(pair, evidence.get((pair.question.id, pair.passage.id)))
         for pair in read_pairs(inputs.records, inputs.positives / "positives.parquet", ids, first=True)
         if pair.question.matchable
     )
     dropped: Counter[str] = Counter()
-    counts: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as temporary, generator(settings, writer, inputs) as make:
-        candidates = Path(temporary) / "made.parquet"
-        tables.write(candidates, NearDuplicate, _make_candidates(originals, settings, make, dropped))
-        with files.new_folder(out) as folder:
-            unlike = _unlike_all(candidates, _in_corpus(inputs.records, candidates), counts, dropped)
-            tables.write(folder / "near_duplicates.parquet", NearDuplicate, unlike)
-            report = _report(settings, len(ids), counts, dropped)
-            files.write_json(folder / "report.json", report)
+    made: list[NearDuplicate] = []
+    with (
+        generator(settings, writer, inputs) as make,
+        progress(f"near-duplicates by {settings.generator}", None, "questions") as advance,
+    ):
+        for original in originals:
+            made += near_duplicates(original, settings, make, dropped)
+            advance(1)
+    rows = list(_unlike_all(made, _in_corpus(inputs.records / "passages.parquet", made), dropped))
+    counts = Counter(row.question_id for row in rows)
+    report = {
+        "generator": settings.generator,
+        "questions": len(ids),
+        "with_all": sum(count == settings.per_question for count in counts.values()),
+        "with_none": len(ids) - len(counts),
+        "near_duplicates": len(rows),
+        "dropped": dict(sorted(dropped.items())),
+    }
+    with files.new_folder(out) as folder:
+        tables.write(folder / "near_duplicates.parquet", NearDuplicate, rows)
+        files.write_json(folder / "report.json", report)
     return report
 
 
-def _evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, str], list[Span]]:
+def _read_evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, str], list[Span]]:
     """Read the spans that the distractor of each positive of the questions `ids` lacks."""
     filters = [("strategy", "=", strategy), ("form", "=", "cut"), ("question_id", "in", ids)]
     rows = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
@@ -82,32 +92,21 @@ def _evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, 
 @contextmanager
 def generator(settings: Generation, writer: Writer | None, inputs: NearDuplicateInputs) -> Iterator[Generate]:
     """Yield the generator that the settings name."""
+    seed, positives = settings.seed, inputs.positives / "positives.parquet"
     match settings.generator:
         case "removed":
-            yield removed(settings.seed)
+            yield by_rule(removed(seed))
         case "replaced":
-            with fillers(
-                settings.replaced.fillers, seed=settings.seed, records=inputs.records,
-                positives=inputs.positives / "positives.parquet", ranking=inputs.ranking,
-            ) as opened:  # fmt: skip
-                yield replaced(opened)
+            kind, ranking = settings.replaced.fillers, inputs.ranking
+            with fillers(kind, seed=seed, records=inputs.records, positives=positives, ranking=ranking) as opened:
+                yield by_rule(replaced(opened))
         case "reordered":
-            yield reordered(settings.seed)
+            yield by_rule(reordered(seed))
         case "swapped":
             folds = inputs.positives / "folds.parquet"
-            yield swapped(Swaps(settings.seed, records=inputs.records, folds=folds))
+            yield by_rule(swapped(Swaps(seed, records=inputs.records, folds=folds)))
         case _:
-            yield make_generator(writer, settings.seed, sources=inputs.sources, raw=inputs.raw)
-
-
-def _make_candidates(
-    originals: Iterator[Original], settings: Generation, make: Generate, dropped: Counter[str]
-) -> Iterator[NearDuplicate]:
-    """Yield the near-duplicates of each question, without a look at other texts; `dropped` counts the rejected."""
-    with progress(f"near-duplicates by {settings.generator}", None, "questions") as advance:
-        for original in originals:
-            yield from near_duplicates(original, settings, make, dropped)
-            advance(1)
+            yield make_generator(writer, seed, sources=inputs.sources, raw=inputs.raw)
 
 
 def near_duplicates(
@@ -136,42 +135,26 @@ def near_duplicates(
     ]
 
 
-def _in_corpus(records: Path, candidates: Path) -> frozenset[int]:
-    """Return digests of the near-duplicates' texts that a passage of the corpus has too."""
-    digests = {digest(squash_spaces(row.text)) for row in tables.rows(candidates, NearDuplicate)}
-    same: set[int] = set()
-    path = records / "passages.parquet"
-    with progress("compare with the corpus", tables.count(path, Passage), "passages") as advance:
-        for batch in tables.batches(path, Passage, columns=["text"]):
-            same.update(digests.intersection(digest(squash_spaces(text)) for text in batch.column("text").to_pylist()))
+def _in_corpus(passages: Path, made: Iterable[NearDuplicate]) -> set[str]:
+    """Return the near-duplicates' texts that a passage of the corpus has too."""
+    texts = {squash_spaces(row.text) for row in made}
+    same: set[str] = set()
+    with progress("compare with the corpus", tables.count(passages, Passage), "passages") as advance:
+        for batch in tables.batches(passages, Passage, columns=["text"]):
+            same.update(texts.intersection(map(squash_spaces, batch.column("text").to_pylist())))
             advance(len(batch))
-    return frozenset(same)
+    return same
 
 
-def _unlike_all(
-    candidates: Path, in_corpus: frozenset[int], counts: Counter[str], dropped: Counter[str]
-) -> Iterator[NearDuplicate]:
-    """Yield the near-duplicates unlike every passage and every earlier one, renumbered within their question; `counts`
-    receives the number for each question."""
-    seen: set[int] = set()
-    for row in tables.rows(candidates, NearDuplicate):
-        text_digest = digest(squash_spaces(row.text))
-        if text_digest in in_corpus:
-            dropped["corpus"] += 1
-        elif text_digest in seen:
-            dropped["shared"] += 1
+def _unlike_all(made: Iterable[NearDuplicate], in_corpus: set[str], dropped: Counter[str]) -> Iterator[NearDuplicate]:
+    """Yield the near-duplicates unlike every passage and every earlier one, renumbered within their question."""
+    seen: set[str] = set()
+    counts: Counter[str] = Counter()
+    for row in made:
+        text = squash_spaces(row.text)
+        if text in in_corpus or text in seen:
+            dropped["corpus" if text in in_corpus else "shared"] += 1
         else:
-            seen.add(text_digest)
+            seen.add(text)
             yield row._replace(number=counts[row.question_id])
             counts[row.question_id] += 1
-
-
-def _report(settings: Generation, question_count: int, counts: Counter[str], dropped: Counter[str]) -> dict[str, Any]:
-    return {
-        "generator": settings.generator,
-        "questions": question_count,
-        "with_all": sum(count == settings.per_question for count in counts.values()),
-        "with_none": question_count - len(counts),
-        "near_duplicates": counts.total(),
-        "dropped": dict(sorted(dropped.items())),
-    }

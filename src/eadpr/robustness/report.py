@@ -47,9 +47,8 @@ def report_robustness(
     rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
     generators = settings.robustness.active
     results = {name: load_rows(outcomes / "robustness" / name, rows, sets.evaluate) for name in generators}
-    parts = [part for name in sets.evaluate for part in report_worst(results, name, scope)]
-    if parts:
-        parts.insert(0, "# Near-duplicates at their worst")
+    worst = [part for name in sets.evaluate for part in report_worst(results, name, scope)]
+    parts = ["# Near-duplicates at their worst", *worst] if worst else []
     for generator, measured in results.items():
         made = files.read_json(outcomes / "robustness" / generator / next(iter(arms.values()))[0] / MADE)
         dropped = ", ".join(f"{n:,} {reason}" for reason, n in made["dropped"].items()) or "none"
@@ -72,13 +71,9 @@ def report_set(measured: MeasuredRows, name: str, scope: Scope) -> list[str]:
     means = select_set(measured.rows, name)
     present = set(means["metric"])
     columns = [metric for metric in (*scope.settings.columns, AMONG) if metric in present]
-    table = md.pivot(means, ["%, near-duplicates per question"], measured.outcomes.keys(), columns)
-    parts, n = [f"## {name}", table], count_with_look_alikes(means)
-    if not n:
-        return [
-            *parts,
-            "No question of this set has near-duplicates of its own and a positive; those of other sets join it.",
-        ]
+    parts = [f"## {name}", md.pivot(means, ["%, near-duplicates per question"], measured.outcomes.keys(), columns)]
+    if AMONG not in present:
+        return [*parts, "No question of this set has near-duplicates of its own and a positive; others join it."]
 
     def read(arm: str, count: int, metric: str) -> Trainings:
         return measured.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
@@ -89,33 +84,27 @@ def report_set(measured: MeasuredRows, name: str, scope: Scope) -> list[str]:
         *parts,
         *difference_table(list_changes(read, compared, scope), md.titles(compared), scope.settings),
         f"{md.title(AMONG).capitalize()}: without the rest of the corpus, of a question's positives and its own"
-        f" near-duplicates alone, whether a positive scores highest; a tie counts as no. {n:,.0f} questions have both.",
+        " near-duplicates alone, whether a positive scores highest; a tie counts as no."
+        f" {means[means['metric'] == AMONG]['n'].max():,.0f} questions have both.",
         *difference_table(look_alikes, [md.title(AMONG)], scope.settings),
     ]
 
 
-def count_with_look_alikes(means: pd.DataFrame) -> float:
-    """Return how many questions have a positive and near-duplicates of their own; `means` are those of a set."""
-    return means[means["metric"] == AMONG]["n"].max() if AMONG in set(means["metric"]) else 0
-
-
 def report_worst(results: Mapping[str, MeasuredRows], name: str, scope: Scope) -> list[str]:
-    """Return tables, by the first metric of the report that was measured, of the kind without evidence that costs each
-    arm most, and of the kind with a wrong answer in its place; nothing for a set without near-duplicates."""
+    """Return tables, by the first metric that was measured, of the kind without evidence that costs each arm most, and
+    of the kind with a wrong answer in its place; nothing for a set without near-duplicates."""
     means = {generator: select_set(measured.rows, name) for generator, measured in results.items()}
-    goals = [generator for generator in GOALS if generator in results]
-    if not any(count_with_look_alikes(means[goal]) for goal in goals):
+    goals = [goal for goal in GOALS if goal in results and AMONG in set(means[goal]["metric"])]
+    if not goals:
         return []
-    metrics = [*scope.settings.differences, *scope.settings.columns]
-    metric = next((metric for metric in metrics if metric in set(means[goals[0]]["metric"])), None)
-    if metric is None:
-        return []
+    most, measured = scope.most, set(means[goals[0]]["metric"])
+    metric = next(metric for metric in (*scope.settings.differences, *scope.settings.columns) if metric in measured)
     shares = {generator: of[of["metric"] == metric].set_index("row")["mean"] for generator, of in means.items()}
-    title, most = md.title(metric), scope.most
     worst = {arm: min(goals, key=lambda goal, row=f"{arm}, {most}": shares[goal][row]) for arm in scope.arms}
-    rows = []
-    for arm, kind in worst.items():
-        rows.append([arm, kind, *(f"{100 * shares[kind][f'{arm}, {n}']:.1f}" for n in (0, most))])
+    rows = [
+        [arm, kind, *(f"{100 * shares[kind][f'{arm}, {n}']:.1f}" for n in (0, most))] for arm, kind in worst.items()
+    ]
+    title = md.title(metric)
     columns = {f"{title}, worst": worst}
     meaning = "Each arm with its worst kind. The intervals do not count that it was chosen by these very figures."
     if PROBE in results:

@@ -71,11 +71,3 @@ class Probe(Section):
     strategy: Strategy
     also: list[Strategy]
     placebos: list[Placebo]
-
-    @model_validator(mode="after")
-    def _once(self) -> Self:
-        if len({self.strategy, *self.also}) <= len(self.also):
-            raise ValueError(f"also: each strategy once, and not {self.strategy!r} again, found {self.also}")
-        if len(set(self.placebos)) < len(self.placebos):
-            raise ValueError(f"placebos: each once, found {self.placebos}")
-        return self

@@ -4,7 +4,6 @@ Finished shards are cached by content, so that a killed run resumes and an arm t
 nothing.
 """
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -19,7 +18,7 @@ from eadpr.runtime import cache, files, jobs, machine, parallel
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
 from eadpr.search.config import Encode
-from eadpr.search.vectors import DTYPE, MANIFEST, encoder_of, open_shard, shard_name, shard_ranges
+from eadpr.search.vectors import DTYPE, MANIFEST, encoder_of, shard_name, shard_ranges
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
 from eadpr.training import encoder as text_encoder
@@ -28,7 +27,6 @@ from eadpr.training.padding import TOKENS, batches, pad
 
 WINDOW = {"cpu": 4_096, "cuda": 16_384}  # passages
 MOST, FULL = 262_144, 80 * 10**9  # tokens of a batch, on a GPU of so many bytes or more
-NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP)  # another disk, or one that has no hard links
 
 
 @torch.inference_mode()
@@ -77,7 +75,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
             with progress("encode", sum(ranges[n][1] - ranges[n][0] for n in missing), "passages") as advance:
                 for count in jobs.make_shards(load, make, missing, hardware):
                     advance(count)
-        dim = open_shard(shards / shard_name(0), rows=ranges[0][1]).shape[1]
+        dim = np.load(shards / shard_name(0), mmap_mode="r").shape[1]
         manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **inputs}
         with files.new_folder(out) as folder:
             for number in range(len(ranges)):
@@ -91,10 +89,9 @@ def resolve_auto(settings: Encode) -> Encode:
     device, numbers = machine.device(), {}
     if settings.window_passages == "auto":
         numbers["window_passages"] = min(WINDOW[device], settings.shard_passages)
-    if settings.token_budget == "auto" and device == "cuda":
-        numbers["token_budget"] = card_tokens(torch.cuda.get_device_properties(0).total_memory)
-    elif settings.token_budget == "auto":
-        numbers["token_budget"] = TOKENS[device]
+    if settings.token_budget == "auto":
+        memory = torch.cuda.get_device_properties(0).total_memory if device == "cuda" else 0
+        numbers["token_budget"] = card_tokens(memory) if memory else TOKENS[device]
     return settings.model_copy(update=numbers)
 
 
@@ -123,9 +120,9 @@ class ShardEncoder:
         first, end = shard_ranges(self._rows, self._settings.shard_passages)[number]
         shard = np.empty((end - first, self._encoder.dim), DTYPE)
         windows, done = read_windows(self._passages, self._settings, first, end), 0
+        budget = self._settings.token_budget
         for passage_ids, ids in parallel.ahead(self._tokenise, windows, threads=1):
             with machine.autocast(self._hardware):
-                budget = self._settings.token_budget
                 vectors = embed(self._encoder, ids, token_budget=budget, device=machine.device())
             shard[done : done + len(vectors)] = to_float16(vectors, passage_ids)
             done += len(vectors)
@@ -152,13 +149,11 @@ def read_windows(passages: Path, settings: Encode, first: int, end: int) -> Iter
 def to_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
     with np.errstate(over="ignore"):
         narrow = vectors.astype(DTYPE)
-    bad = ~np.isfinite(narrow).all(1)
-    if bad.any():
-        row = int(bad.argmax())
-        value = float(vectors[row][~np.isfinite(narrow[row])][0])
+    if not np.isfinite(narrow).all():
+        row, column = np.argwhere(~np.isfinite(narrow))[0]
         raise ValueError(
-            f"the vector of passage {ids[row]!r} has a component {value}, float16 holds finite ones up to 65504; "
-            "the training may have diverged: lower the learning rate, or choose another encoder"
+            f"the vector of passage {ids[row]!r} has a component {vectors[row, column]}, float16 holds finite ones up"
+            " to 65504; the training may have diverged: lower the learning rate, or choose another encoder"
         )
     return narrow
 
@@ -167,7 +162,5 @@ def _link_or_copy(source: Path, target: Path) -> None:
     """Make a hard link, which costs no disk. Nothing is written through it: shards are only replaced by new files."""
     try:
         os.link(source, target)
-    except OSError as error:
-        if error.errno not in NO_LINK:
-            raise
+    except OSError:  # another disk, or one that has no hard links
         shutil.copyfile(source, target)

@@ -27,8 +27,6 @@ READERS = {"cpu": 0, "cuda": 4}  # threads that read blocks ahead, each a block;
 # Vector components gathered at a time, each time from all shards; 10 bytes each.
 RESCORED = {"cpu": 1 << 23, "cuda": 1 << 28}
 MULTIPLIED = {"cpu": 1 << 19, "cuda": 1 << 28}  # components multiplied at a time, as many as stay in a CPU's cache
-GROUP = 64  # neighbouring scores that are looked at one by one only if their maximum is high enough
-SLACK = 3  # room for new scores, as a multiple of what is kept
 
 
 class Hits(NamedTuple):
@@ -52,8 +50,8 @@ def search(
     of all.
 
     Memory of a device beyond the mapped shard in use: a block of passages (P·D·6 bytes), a block of scores
-    (P·BLOCK_QUESTIONS·4), the questions (Q·D·4) and 48·Q·K bytes of running results with K = depth + SPARE; for 50,000
-    questions of 768 dimensions at depth 100 about 0.5 GB, whatever the size of the corpus.
+    ((P + K)·BLOCK_QUESTIONS·4 with K = depth + SPARE), the questions (Q·D·4) and 12·Q·K bytes of running results; for
+    50,000 questions of 768 dimensions at depth 100 about 0.3 GB, whatever the size of the corpus.
     """
     if questions.ndim != 2 or questions.shape[1] != vectors.dim:
         raise ValueError(
@@ -91,20 +89,26 @@ def _scan(
     No block holds more than `most` passages.
     """
     device, dim = parts[0].device, parts[0].shape[1]
-    reservoirs = [Reservoir(len(part), size, device) for part in parts]
-    # New matrices for every block would cost as much in page faults as the selection does.
+    best_rows = [torch.full((len(part), size), -1, device=device) for part in parts]
+    best_scores = [torch.full((len(part), size), -torch.inf, device=device) for part in parts]
+    # New matrices for every block would cost as much in page faults as the selection does. Of the scores, the best so
+    # far stand in front.
     passages_PD = torch.empty(most, dim, device=device)
     scores_QP = torch.empty(0, device=device)
     for first, block in _copied(blocks, device.type):
         passages_PD[: len(block)].copy_(block, non_blocking=True)
         passages_DP = passages_PD[: len(block)].T
-        for part_QD, reservoir in zip(parts, reservoirs, strict=True):
-            shape = (len(part_QD), len(block))
+        for i, part_QD in enumerate(parts):
+            shape = (len(part_QD), size + len(block))
             scores_QP = scores_QP if scores_QP.shape == shape else torch.empty(shape, device=device)
-            reservoir.offer(torch.mm(part_QD, passages_DP, out=scores_QP), first)
+            scores_QP[:, :size] = best_scores[i]
+            torch.mm(part_QD, passages_DP, out=scores_QP[:, size:])
+            columns = _best(scores_QP, size)
+            earlier = best_rows[i].gather(1, columns.clamp(max=size - 1))
+            best_rows[i] = torch.where(columns < size, earlier, columns - size + first)
+            best_scores[i] = scores_QP.gather(1, columns)
         advance(len(block))
-    rows, scores = (torch.cat(part) for part in zip(*(reservoir.best() for reservoir in reservoirs), strict=True))
-    return rows.cpu(), scores.cpu()
+    return torch.cat(best_rows).cpu(), torch.cat(best_scores).cpu()
 
 
 def _copied(blocks: Iterator[tuple[int, np.ndarray]], kind: str) -> Iterator[tuple[int, torch.Tensor]]:
@@ -140,65 +144,6 @@ def rescore(vectors: Vectors, questions: np.ndarray, rows: np.ndarray, depth: in
     return Hits(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1))
 
 
-class Reservoir:
-    """Keeps the `size` highest scores of each of `questions` while blocks of scores stream by, the first of equals.
-
-    Blocks must be offered in ascending order of rows. New scores above a question's floor (its size-th best at the last
-    cleaning) are appended to a buffer, which is cleaned when it is full: rarely, because the floor rises.
-    """
-
-    def __init__(self, questions: int, size: int, device: torch.device) -> None:
-        self.size = size
-        capacity = (1 + SLACK) * size
-        self._scores = torch.full((questions, capacity), -torch.inf, device=device)
-        self._rows = torch.full((questions, capacity), -1, dtype=torch.int64, device=device)
-        self._filled = torch.full((questions,), size, dtype=torch.int64, device=device)
-        self._floor = torch.full((questions, 1), -torch.inf, device=device)
-        self._seen = 0
-
-    def offer(self, scores: torch.Tensor, first_row: int) -> None:
-        """Take in scores (questions, n) of the rows first_row, first_row + 1, …"""
-        if self._seen < self.size:
-            self._merge(torch.arange(len(scores), device=scores.device), scores, first_row)
-        else:
-            self._append(scores, first_row)
-        self._seen += scores.shape[1]
-
-    def best(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (questions, size) rows, ascending, and their scores; -1 and -inf if fewer rows were offered."""
-        best = _best(self._scores, self.size)
-        return self._rows.gather(1, best), self._scores.gather(1, best)
-
-    def _append(self, scores: torch.Tensor, first_row: int) -> None:
-        question, column, score = _above(scores, self._floor)
-        counts = torch.bincount(question, minlength=len(scores))
-        overfull = self._filled + counts > self._scores.shape[1]
-        if overfull.any():
-            (crowded,) = overfull.nonzero(as_tuple=True)
-            self._merge(crowded, scores[crowded], first_row)
-            fits = ~overfull[question]
-            question, column, score = question[fits], column[fits], score[fits]
-            counts = counts.masked_fill(overfull, 0)
-        starts = counts.cumsum(0) - counts
-        place = torch.arange(len(question), device=scores.device) - starts[question] + self._filled[question]
-        self._scores[question, place] = score
-        self._rows[question, place] = column + first_row
-        self._filled += counts
-
-    def _merge(self, questions: torch.Tensor, scores: torch.Tensor, first_row: int) -> None:
-        """Clean the buffers of some questions together with all of their scores (len(questions), n)."""
-        all_scores = torch.cat([self._scores[questions], scores], 1)
-        best = _best(all_scores, self.size)
-        capacity = self._rows.shape[1]
-        buffered = self._rows[questions].gather(1, best.clamp(max=capacity - 1))
-        best_scores = all_scores.gather(1, best)
-        self._scores[questions, : self.size] = best_scores
-        self._scores[questions, self.size :] = -torch.inf
-        self._rows[questions, : self.size] = torch.where(best < capacity, buffered, best - capacity + first_row)
-        self._filled[questions] = self.size
-        self._floor[questions] = best_scores.amin(1, keepdim=True)
-
-
 def _best(scores: torch.Tensor, size: int) -> torch.Tensor:
     """Return columns (n, size), ascending, of each line's highest scores, the earliest of those that tie for the last
     place. A line is longer than `size`."""
@@ -215,22 +160,3 @@ def _earliest_best(scores: torch.Tensor, last: torch.Tensor, size: int) -> torch
     above, tied = scores > last, scores == last
     selected = above | (tied & (tied.cumsum(1) <= size - above.sum(1, keepdim=True)))
     return selected.nonzero(as_tuple=True)[1].view(-1, size)
-
-
-def _above(scores: torch.Tensor, floor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return question, column and score of every score above its question's floor, by question, then column."""
-    rest = -scores.shape[1] % GROUP
-    padded = torch.nn.functional.pad(scores, (0, rest), value=-torch.inf) if rest else scores
-    groups = padded.view(-1, GROUP)
-    per_question = padded.shape[1] // GROUP
-    group = _places(groups.amax(1).view(-1, per_question) > floor)
-    question = group // per_question
-    near = groups.index_select(0, group)
-    hit = _places(near > floor[question])
-    which = hit // GROUP
-    return question[which], group[which] % per_question * GROUP + hit % GROUP, near.view(-1)[hit]
-
-
-def _places(mask: torch.Tensor) -> torch.Tensor:
-    """Return the flat positions at which a mask is true."""
-    return mask.view(-1).nonzero().squeeze(1)

@@ -44,11 +44,7 @@ class QuerySideInputs(NamedTuple):
     vectors: Path
 
 
-class TokenisedQuestions(NamedTuple):
-    """Parallel lists: questions and their tokens."""
-
-    questions: list[Question]
-    ids: list[list[int]]
+TokenisedQuestions = tuple[list[Question], list[list[int]]]
 
 
 class Ranking(NamedTuple):
@@ -70,10 +66,7 @@ class Ranker:
 
     def __call__(self, questions_BD: np.ndarray, questions: Sequence[Question]) -> Ranking:
         if not np.isfinite(questions_BD).all():
-            raise ValueError(
-                "the vector of a question is not finite; lower query_side.learning_rate, or set machine.precision:"
-                " float32"
-            )
+            raise ValueError("the vector of a question is not finite; lower query_side.learning_rate")
         rows = exact.search(self._vectors, questions_BD, self._top_k, devices=machine.devices()).rows
         answering = np.zeros(rows.shape, bool)
         for i, question in enumerate(questions):
@@ -86,14 +79,6 @@ class Ranker:
         passages = torch.from_numpy(self._vectors.take(np.maximum(rows, 0).ravel())).to(questions_BD.device)
         scores_BK = torch.einsum("bd,bkd->bk", questions_BD, passages.float().view(*rows.shape, -1))
         return scores_BK.masked_fill(torch.from_numpy(rows < 0).to(scores_BK.device), -torch.inf)
-
-
-class QueryValidation(NamedTuple):
-    """`average_rank` counts the passages above the first that holds an answer, K without one; `top1` is the
-    share of questions with an answer in the first passage."""
-
-    average_rank: float
-    top1: float
 
 
 def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: QuerySide, hardware: Machine) -> int:
@@ -119,7 +104,7 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
         logs,
         key=lambda: machine.key(__file__, hashed, settings, hardware),
         save=lambda folder: save(folder, encoder, load(inputs.model, "passage", separate)),
-        counts=lambda: {"questions": len(training.questions)},
+        counts=lambda: {"questions": len(training[0])},
     )
 
 
@@ -135,15 +120,14 @@ def _read_role(inputs: QuerySideInputs, role: str, encoder: TextEncoder, setting
         ids = in_sets if in_sets or role == "train" else ids
     questions = [q for q in read_questions(inputs.records / "questions.parquet", ids) if q.matchable]
     if not questions:
-        suffix = "" if settings.sets is None else f" of query_side.sets {settings.sets}"
         raise ValueError(
-            f"{inputs.positives / 'folds.parquet'}: no question of role {role}{suffix} has an answer to look for;"
-            " query-side fine-tuning needs some (validation: raise positives.validation, or name sets.validation)"
+            f"{inputs.positives / 'folds.parquet'}: no question of role {role} has an answer to look for; change"
+            " query_side.sets, or raise positives.validation"
         )
     if role == "validation":
         sample = contrastive.sample(len(questions), settings.validation_questions, settings.seed)
         questions = [questions[i] for i in sample]
-    return TokenisedQuestions(questions, encoder.question_ids([q.question for q in questions]))
+    return questions, encoder.question_ids([question.question for question in questions])
 
 
 def make_task(
@@ -151,7 +135,8 @@ def make_task(
 ) -> Task:
     """Return the training task. A question without an answer in its ranking teaches nothing; a step of such questions
     alone changes no weight."""
-    once = np.ones(len(training.questions), np.int64)
+    questions, token_ids = training
+    once = np.ones(len(questions), np.int64)
     epoch_steps = len(once) // min(settings.batch_size, len(once))
 
     def lesson(step: int) -> list[int]:
@@ -159,8 +144,8 @@ def make_task(
         return [i for i, _ in indices]
 
     def backward(state: TrainingState, lesson: list[int]) -> dict[str, float]:
-        questions_BD = forward.encode(state.encoders.question, [training.ids[i] for i in lesson], hardware)
-        ranking = ranker(questions_BD.detach().cpu().numpy(), [training.questions[i] for i in lesson])
+        questions_BD = forward.encode(state.encoders.question, [token_ids[i] for i in lesson], hardware)
+        ranking = ranker(questions_BD.detach().cpu().numpy(), [questions[i] for i in lesson])
         useful = ranking.answering.any(1)
         values = {"skipped": float((~useful).sum())}
         if useful.any():
@@ -173,10 +158,10 @@ def make_task(
         return values
 
     def validate(state: TrainingState) -> None:
-        vectors = embed(state.encoders.question.eval(), validation.ids, device=machine.device())
-        measures = measure(ranker(vectors, validation.questions).answering)
-        state.log("validation", measures._asdict())
-        state.keep_if_best(measures.average_rank)
+        vectors = embed(state.encoders.question.eval(), validation[1], device=machine.device())
+        measures = measure(ranker(vectors, validation[0]).answering)
+        state.log("validation", measures)
+        state.keep_if_best(measures["average_rank"])
 
     return Task(
         "query_side", settings, epoch_steps * settings.epochs, lesson, backward,
@@ -193,6 +178,8 @@ def marginal_loss(scores_BK: Tensor, answering_BK: Tensor) -> Tensor:
     return -(answering_B - scores_BK.logsumexp(1)).clamp(min=math.log(SMALLEST), max=0.0).mean()
 
 
-def measure(answering_BK: np.ndarray) -> QueryValidation:
+def measure(answering_BK: np.ndarray) -> dict[str, float]:
+    """Return the average number of passages above the first that holds an answer, K without one, and the share of
+    questions with an answer in the first passage."""
     ranks = np.where(answering_BK.any(1), answering_BK.argmax(1), answering_BK.shape[1])
-    return QueryValidation(float(ranks.mean()), float(answering_BK[:, 0].mean()))
+    return {"average_rank": float(ranks.mean()), "top1": float(answering_BK[:, 0].mean())}

@@ -3,10 +3,11 @@
 Row r of the corpus (the r-th passage of passages.parquet) is row r % shard_passages of shard r // shard_passages.
 """
 
+import copy
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -46,49 +47,42 @@ def shard_ranges(rows: int, shard_passages: int) -> list[tuple[int, int]]:
 class Vectors:
     """Read access to a folder written by `encode`; shards are memory-mapped while they are used, never loaded whole.
 
-    Raises FileNotFoundError or ValueError if a shard is missing or has another shape than vectors.json states, if
-    `passages`, a passages.parquet, holds another number of passages, and if the passage encoder of the folder `model`
-    with its settings did not make the vectors: scores of two models mean nothing.
+    Raises OSError or ValueError if a shard is missing or has another shape than vectors.json states, if `passages`, a
+    passages.parquet, holds another number of passages, and if the passage encoder of the folder `model` with its
+    settings did not make the vectors: scores of two models mean nothing.
     """
 
     def __init__(self, folder: Path, passages: Path | None = None, model: Path | None = None) -> None:
         self.folder = folder
-        manifest = folder / MANIFEST
-        if not manifest.exists():
-            raise FileNotFoundError(f"{manifest} does not exist; run `dvc repro` to encode the passages")
-        keys = ["rows", "dim", "shard_passages"] + ([] if model is None else ["encoder", "encoder_settings"])
-        values = files.read_json(manifest, *keys)
+        values = files.read_json(folder / MANIFEST, "rows", "dim", "shard_passages")
         self.rows: int = values["rows"]
         self.dim: int = values["dim"]
         self.shard_passages: int = values["shard_passages"]
+        again = "run `dvc repro` to encode the passages again"
         if passages is not None and (count := tables.count(passages, Passage)) != self.rows:
-            raise ValueError(
-                f"{folder} holds {self.rows:,} vectors, {passages} {count:,} passages; run `dvc repro` to encode them"
-                " again"
-            )
-        if model is not None and any(values[key] != value for key, value in encoder_of(model).items()):
-            raise ValueError(
-                f"{folder} was not made by the passage encoder of {model}, which has changed since; run"
-                " `dvc repro` to encode the passages again"
-            )
+            raise ValueError(f"{folder} holds {self.rows:,} vectors, {passages} {count:,} passages; {again}")
+        if model is not None and any(values.get(key) != value for key, value in encoder_of(model).items()):
+            raise ValueError(f"{folder} was not made by the passage encoder of {model}, which has changed; {again}")
         self._ranges = shard_ranges(self.rows, self.shard_passages)
         for number in range(len(self._ranges)):
             self._shard(number)
 
-    def __len__(self) -> int:
-        return self.rows
-
     def _shard(self, number: int) -> np.ndarray:
         first, end = self._ranges[number]
-        path = self.folder / shard_name(number)
-        return open_shard(path, rows=end - first, dim=self.dim)
+        return open_shard(self.folder / shard_name(number), end - first, self.dim)
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the first row and a float16 (n, dim) view of consecutive blocks, n <= size, each within a shard."""
-        for number, (first, end) in enumerate(self._ranges):
-            shard = self._shard(number)
-            for start in range(0, end - first, size):
+        for number, (first, _) in enumerate(self._ranges):
+            shard = self._shard(number)[: max(0, self.rows - first)]
+            for start in range(0, len(shard), size):
                 yield first + start, shard[start : start + size]
+
+    def head(self, rows: int) -> Self:
+        """Return the vectors with `blocks` of the first `rows` alone."""
+        first = copy.copy(self)
+        first.rows = rows
+        return first
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return float16 (n, dim) for the rows (n,), in that order."""
@@ -100,16 +94,15 @@ class Vectors:
         return vectors
 
 
-def open_shard(path: Path, *, rows: int, dim: int | None = None) -> np.ndarray:
+def open_shard(path: Path, rows: int, dim: int) -> np.ndarray:
     """Return a shard as a read-only memory map (rows, dim); raises ValueError for another shape or type."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to encode the passages")
     try:
         with _LOADING:
             shard = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a readable .npy file ({error}); delete it and run `dvc repro`") from error
-    if shard.dtype != DTYPE or shard.ndim != 2 or shard.shape[0] != rows or dim not in (None, shard.shape[1]):
-        expected = f"float16 ({rows}, {'any' if dim is None else dim})"
-        raise ValueError(f"{path} holds {shard.dtype} {shard.shape}, expected {expected}; delete it, run `dvc repro`")
+    if shard.dtype != DTYPE or shard.shape != (rows, dim):
+        raise ValueError(
+            f"{path} holds {shard.dtype} {shard.shape}, expected float16 {(rows, dim)}; delete it, run `dvc repro`"
+        )
     return shard

@@ -1,8 +1,9 @@
-"""Write the rankings of the training and the evaluation questions, by any ranker."""
+"""Rankings of the training and the evaluation questions, by any ranker."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.questions import read_question_ids, read_questions
-from eadpr.storage.records import Question
+from eadpr.storage.records import Question, Ranked
 
 # Ranked passages that a reader promoted to positives (stage `denoise`); the file lies in the folder of the ranking.
 PROMOTED = "positives.parquet"
@@ -46,3 +47,21 @@ def write_rankings(
                         append(table)
                     count += len(chunk)
     return count
+
+
+def read_rankings(path: Path, ids: Iterable[str]) -> Iterator[list[Ranked]]:
+    """Yield the rows of each question; one without a ranking has none. Rows of questions other than `ids` are refused,
+    and questions in another order."""
+    groups = groupby(tables.rows(path, Ranked), key=attrgetter("question_id"))
+    ranked_id, rows = next(groups, (None, ()))
+    for question_id in ids:
+        if question_id == ranked_id:
+            yield list(rows)
+            ranked_id, rows = next(groups, (None, ()))
+        else:
+            yield []
+    if ranked_id is not None:
+        raise ValueError(
+            f"{path}: question {ranked_id!r} is in none of the sets, or not in the order of questions.parquet;"
+            " run `dvc repro`"
+        )

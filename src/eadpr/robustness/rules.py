@@ -1,0 +1,96 @@
+"""Near-duplicates by rule. Of the first three the evidence is gone, so that none should be ranked before a positive.
+
+removed    the positive without its evidence, as EADPR trains to tell it apart: the first is the distractor itself, less
+           sentences in which an answer is left, the others lack ever more, and other, sentences too
+replaced   the positive with its evidence replaced by sentences of like length from elsewhere, others in each, as
+           long as there are any
+reordered  the sentences that are left, in another order in each
+swapped    the positive with its answer replaced by another question's of the same kind, others in each: a
+           probe, since it states the relation, wrongly
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import combinations, count, islice
+from math import factorial
+
+import numpy as np
+
+from eadpr.supervision import forms, spans
+from eadpr.supervision.fillers import Fillers
+from eadpr.supervision.pairs import Pair
+from eadpr.supervision.swaps import Swaps, swap_answers
+from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
+
+Rule = Callable[[Original], Iterator[str]]  # all texts of an original, from number 0 on
+
+
+def by_rule(rule: Rule) -> Generate:
+    def generate(original: Original, numbers: range) -> list[Candidate]:
+        texts = islice(rule(original), numbers.start, numbers.stop)
+        return [Candidate(original.positive.title, text) for text in texts]
+
+    return generate
+
+
+def removed(seed: int) -> Rule:
+    """Yield the text whole, then without each sentence, each two, ..."""
+
+    def yield_texts(original: Original) -> Iterator[str]:
+        sentences = spans.sentences(original.text)
+        shuffled = [sentences[i] for i in _rng(seed, original).permutation(len(sentences))]
+        for size in range(len(shuffled)):
+            yield from (spans.without(original.text, chosen) for chosen in combinations(shuffled, size))
+
+    return yield_texts
+
+
+def reordered(seed: int) -> Rule:
+    """Yield the sentences in every other order, each order once."""
+
+    def yield_texts(original: Original) -> Iterator[str]:
+        sentences = [original.text[start:end] for start, end in spans.sentences(original.text)]
+        rng, seen = _rng(seed, original), {tuple(range(len(sentences)))}
+        while len(seen) < factorial(len(sentences)):
+            order = tuple(rng.permutation(len(sentences)).tolist())
+            if order not in seen:
+                seen.add(order)
+                yield " ".join(sentences[i] for i in order)
+
+    return yield_texts
+
+
+def _rng(seed: int, original: Original) -> np.random.Generator:
+    return np.random.default_rng(candidate_seed(seed, original.question.id, 0))
+
+
+def replaced(fillers: Fillers) -> Rule:
+    """Yield nothing if the whole positive would be replaced, or a span that is no sentence. Fillers that are not drawn
+    serve once."""
+
+    def yield_texts(original: Original) -> Iterator[str]:
+        pair = Pair(original.question, original.positive, None)
+        evidence = forms.as_sentences(original.positive, original.removed)
+        if not original.text or evidence is None:
+            return
+        used: set[str] = set()
+        for number in count():
+            chosen = forms.choose_fillers(pair, evidence, fillers, first=number * len(evidence), avoid=used)
+            if chosen is None:
+                return
+            if not fillers.drawn:
+                used.update(chosen)
+            yield forms.replace_spans(original.positive.text, evidence, chosen)
+
+    return yield_texts
+
+
+def swapped(swaps: Swaps) -> Rule:
+    def yield_texts(original: Original) -> Iterator[str]:
+        pair = Pair(original.question, original.positive, None)
+        for number in count() if pair.answer_spans else ():
+            answer = swaps.draw_answer(pair, number)
+            if answer is None:
+                return
+            yield swap_answers(pair, answer)
+
+    return yield_texts
