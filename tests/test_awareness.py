@@ -11,7 +11,6 @@ import pytest
 
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED, of_file
 from eadpr.evaluation.evaluate import awareness_values
-from eadpr.report import markdown as tabulate
 from eadpr.report.pair_texts import PairTexts, compare_texts
 from eadpr.runtime.section import Sets
 from eadpr.search import probe as probing
@@ -65,14 +64,6 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
         assert list(zip(of.question_ids, of.values, of.above, strict=True)) == counted, metric
         assert ([*of.cut], [*of.without]) == (cut, without), metric
         assert counted or metric in ("aa_pseudo", "aa_gold", "aa_window", "aa_answer")
-
-
-def test_every_control_has_a_title_and_a_meaning():
-    shown = [*PLACEBOS, *CONTROLLED, "aa", "aa_evidence"]
-    assert all(AWARENESS[placebo][:2] == ("positive", placebo) for placebo in PLACEBOS)
-    assert all(AWARENESS[metric].meaning for metric in shown)
-    assert len({tabulate.title(metric) for metric in shown}) == len(shown)
-    assert tabulate.title("controlled_aa_evidence") == "controlled AA-evidence"
 
 
 class Characters:

@@ -177,12 +177,6 @@ def test_tokens_of_a_card_grow_with_its_memory(gib, tokens):
     assert encoding.card_tokens(int(gib * 2**30)) == tokens
 
 
-def test_no_passages(tmp_path, model):
-    tables.write(tmp_path / "passages.parquet", Passage, [])
-    with pytest.raises(ValueError, match="holds no passages"):
-        run(tmp_path / "passages.parquet", model, tmp_path / "out")
-
-
 def test_windows_must_fill_shards():
     with pytest.raises(ValueError, match=r"shard_passages \(10\) must be a multiple"):
         Encode(shard_passages=10, window_passages=4, token_budget=1)

@@ -4,12 +4,11 @@ from math import log2
 
 import pytest
 
-import stages.evaluate
 from eadpr.evaluation.config import Evaluate
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, PairScore, Passage, Positive, Question, Ranked
-from tests.evaluated import EVALUATE, POSITIVES, QUESTIONS, RANKINGS, SETS, summary, write_config, write_inputs
+from tests.evaluated import POSITIVES, QUESTIONS, RANKINGS, SETS, summary, write_inputs
 from tests.evaluated import evaluated as measure
 
 
@@ -114,16 +113,6 @@ def test_awareness_is_the_share_of_pairs_with_ties_against(by_arm):
     assert found["score_difference"] == 0.25  # of -0.5 and 1
 
 
-def test_every_metric_is_broken_down_by_question_type(by_arm):
-    _, report = by_arm["dpr"]
-    by_type = report["main/dev"]["by_type"]
-    assert list(by_type) == ["who", "when", "which", "other"]
-    assert (by_type["who"]["n"], by_type["who"]["mrr3"], by_type["who"]["aa"], by_type["who"]["n_aa"]) == (1, 0.5, 1, 1)
-    assert by_type["when"]["aa"] == 0
-    assert "aa" not in by_type["which"]
-    assert by_type["other"]["all3"] == 1
-
-
 def with_relations(inputs, *relations):
     path = inputs / "records" / "questions.parquet"
     tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
@@ -140,12 +129,6 @@ def test_the_macro_average_counts_every_relation_alike(inputs):
     assert found["macro"]["recall2"] == pytest.approx((0 + 1 + 1 / 3) / 3, abs=1e-6)
     assert found["macro"]["relations"] == 3
     assert "macro" not in report["more/dev"], "q5 has no relation"
-
-
-@pytest.mark.parametrize("relations", [["P19"] * 5, [None] * 5])
-def test_no_macro_average_over_one_relation_or_none(inputs, relations):
-    _, report = evaluated(with_relations(inputs, *relations), "dpr")
-    assert "macro" not in report["main/dev"]
 
 
 def test_a_ranking_of_other_questions_is_refused(inputs):
@@ -174,21 +157,3 @@ def test_scores_of_a_model_that_diverged_are_refused(inputs):
 def test_cut_offs_must_rise(cutoffs):
     with pytest.raises(ValueError, match="top_k"):
         Evaluate(top_k=cutoffs, mrr_at=1, ndcg_at=1, recall_at=[], all_at=[])
-
-
-def run_stage(inputs):
-    write_config(inputs / "evaluate.json", evaluate=EVALUATE, sets=SETS)
-    options = {
-        "config": inputs / "evaluate.json", "records": inputs / "records", "positives": inputs / "positives",
-        "ranking": inputs / "rankings" / "dpr", "out": inputs / "dpr.parquet",
-    }  # fmt: skip
-    stages.evaluate.main.run_command([part for k, v in options.items() for part in (f"--{k}", str(v))])
-
-
-def test_an_error_leaves_earlier_files_untouched(inputs):
-    run_stage(inputs)
-    before = (inputs / "dpr.parquet").read_bytes()
-    tables.write(inputs / "rankings" / "dpr" / "evaluate.parquet", Ranked, [Ranked("q9", "p1", 1, 0.0)])
-    with pytest.raises(ValueError, match="q9"):
-        run_stage(inputs)
-    assert (inputs / "dpr.parquet").read_bytes() == before

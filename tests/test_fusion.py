@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 from eadpr.evaluation.fusion import CHOSEN, fuse
-from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.search.config import Fuse
-from eadpr.settings import resolve as params
 from eadpr.storage import tables
 from eadpr.storage.records import Fold, Passage, Positive, Question, Ranked, SetMember
-from tests.repository import ROOT
-from tests.small_collection import python
 
 
 def write_passages(folder, **texts):
@@ -131,29 +127,8 @@ def test_as_naive_sums(collection):
         assert [tuple(row) for row in run(collection, depth=4, **changes)[1]["evaluate"]] == expected
 
 
-def test_reciprocal_needs_no_validation(collection):
-    tables.write(collection / "positives/folds.parquet", Fold, [Fold("q1", "train", 0)])
-    chosen, found = run(collection, by="reciprocal")
-    assert chosen == {}
-    assert [r.passage_id for r in found["train"] if r.question_id == "q2"] == ["p2", "p3"], "p3 is in both"
-
-
 def test_without_validation_questions_no_weight_can_be_chosen(collection):
     tables.write(collection / "positives/folds.parquet", Fold, [Fold("q1", "train", 0)])
     with pytest.raises(ValueError, match=r"fuse\.by"):
         run(collection)
     assert not (collection / "out").exists()
-
-
-def test_stage(collection):
-    values = params.load(ROOT / "params.yaml") | {"fused": {"both": {"first": "bm25", "second": "dpr"}}}
-    config = params.configs(values)["fused/both.json"]
-    config["sets"] = {"train": ["s/train"], "evaluate": ["s/dev"], "annotator": []}
-    config["retrieve"]["depth"] = 1
-    files.write_json(collection / "fuse.json", config)
-    paths = {name: collection / name for name in ("records", "positives", "first", "second", "out")}
-    options = [word for name, path in paths.items() for word in (f"--{name}", path)]
-    command = ("-m", "stages.fuse", "--config", collection / "fuse.json", *options)
-    done = python(*command, cache=collection / "cache")
-    assert (done.returncode, done.stdout) == (0, "fuse: weighted, weight 0.4\n"), done.stderr
-    assert [row.rank for row in tables.rows(collection / "out/train.parquet", Ranked)] == [1, 1]

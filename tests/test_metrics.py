@@ -23,12 +23,6 @@ def ndcg(hits: np.ndarray, relevant: np.ndarray, depth: int) -> np.ndarray:
     return metrics.ndcg(hits.astype(float), best.astype(float), depth)
 
 
-def test_a_ranking_of_no_passages_is_wrong():
-    nothing = np.zeros((2, 0), dtype=bool)
-    assert metrics.top_k_accuracy(nothing, 5).tolist() == [0, 0]
-    assert reciprocal_rank(nothing, 5).tolist() == [0, 0]
-
-
 @pytest.mark.parametrize("metric", [metrics.average_precision, metrics.recall, metrics.all_found])
 def test_counts_of_relevant_passages_that_cannot_be_are_refused(metric):
     hits = np.array([[1, 1], [0, 0]], dtype=bool)

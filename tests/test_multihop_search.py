@@ -21,7 +21,6 @@ from eadpr.two_hops.hops import hop_texts, query_tokens_of, write_query_tokens
 from eadpr.two_hops.retrieve import find_paths, rank_passages, retrieve_paths
 from tests import small_collection as small
 from tests.multihop_toy import BEAM, TWO_HOP, write_all
-from tests.test_search import stored
 from tests.training_toy import MACHINE
 
 pytestmark = pytest.mark.two_hops
@@ -40,8 +39,9 @@ def exhaustive(first, second, blank, names, count):
 
 def paths_of(values, questions, seconds, blank, names, folder, *, width, count, **options):
     """Of questions (Q, D), where `seconds` (Q, P, D) are hop 2's queries after each passage."""
+    stored = small.write_vectors(folder, values)
     found = find_paths(
-        stored(folder, values), questions, lambda numbers, rows: seconds[numbers, rows], width=width, count=count,
+        stored, questions, lambda numbers, rows: seconds[numbers, rows], width=width, count=count,
         ids=lambda rows: [names[i] for i in rows], blank=lambda rows: blank[rows], **options,
     )  # fmt: skip
     return [[(*rows, score) for rows, _, score in one] for one in found]

@@ -16,7 +16,6 @@ from eadpr.robustness.generate import NearDuplicateInputs
 from eadpr.robustness.rules import by_rule, removed, reordered, replaced, swapped
 from eadpr.runtime.model_folders import NO_FILES
 from eadpr.runtime.section import Sets
-from eadpr.settings import resolve as params
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
 from eadpr.supervision.draws import rotate
@@ -26,9 +25,7 @@ from eadpr.supervision.pairs import Pair, read_pairs
 from eadpr.text.answers import has_answer
 from eadpr.writers.config import Writer
 from eadpr.writers.original import Candidate, Original, make_original
-from tests import small_collection
 from tests.chat_server import chatting, task
-from tests.repository import ROOT
 from tests.toy_records import question, write_ranking, write_records
 
 pytestmark = pytest.mark.robustness
@@ -293,17 +290,3 @@ def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch)
         assert [body for body in server.requests if "q0?" in str(body)] == done
         assert {row.text for row in rows if row.question_id == "q0"} == {f"Answer to {body['seed']}." for body in done}
     assert report["near_duplicates"] == 6
-
-
-def test_the_stage_runs_as_a_command_with_what_configs_writes(tmp_path):
-    values = params.load(ROOT / "params.yaml")
-    values["robustness"] |= {"generators": ["removed"], "arms": ["dpr"]}
-    sections = params.configs(values)["near_duplicates/removed.json"] | {"sets": SETS.model_dump()}
-    folders = {f"--{name}": folder for name, folder in write_people(tmp_path)._asdict().items()}
-    options = {"--config": small_collection.write_config(tmp_path / "removed.json", **sections), **folders}
-    out = tmp_path / "near_duplicates" / "removed"
-    done = small_collection.stages(("near_duplicates", options | {"--out": out}, tmp_path / "cache"))
-    assert done.returncode == 0, done.stderr
-    rows = list(tables.rows(out / "near_duplicates.parquet", NearDuplicate))
-    assert f"{len(rows)} near-duplicates of 5 questions" in done.stdout
-    assert {row.question_id for row in rows} == {"q0", "q1"}

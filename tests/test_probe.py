@@ -114,11 +114,8 @@ def test_scores_are_dot_products_of_single_encodings(scored):
     for (question, variant), (title, text) in texts.items():
         vector = embed(passages, passages.passage_ids([title], [text]))[0]
         assert found[question, variant] == pytest.approx(float(np.dot(asked[question], vector)), rel=1e-5, abs=1e-5)
-
-
-def test_a_change_beyond_the_cut_scores_as_the_positive(scored):
-    late = {r.variant: r.score for r in scored[1] if r.question_id == "late"}
-    assert late["distractor_cut"] == late["placebo_cut"] == late["masked_cut"] == late["positive"]
+    for variant in ("distractor_cut", "placebo_cut", "masked_cut"):
+        assert found["late", variant] == found["late", "positive"]
 
 
 @pytest.mark.parametrize(("text", "answers", "kind", "expected"), [
@@ -148,12 +145,6 @@ def test_what_is_masked_holds_no_answer(text, answers):
         assert len(left) < len(text)
 
 
-@given(st.text(st.sampled_from("ab \n"), max_size=10), st.sampled_from([r"\s", "a|", "b*", r"^", " a ", "a b"]))
-def test_masking_by_any_pattern_ends(text, pattern):
-    left = mask_answers(text, [pattern], "regex")
-    assert left is None or len(left) < len(text)
-
-
 def test_distractors_of_other_positives_are_refused(tmp_path):
     """Both tables have their pairs in one order."""
     records = small.write_records(tmp_path / "records", PASSAGES, QUESTIONS, train=1)
@@ -163,13 +154,3 @@ def test_distractors_of_other_positives_are_refused(tmp_path):
         ValueError, match=r"distractors\.parquet does not belong to the positives: pair \('full', 'p1'\)"
     ):
         list(pairs_with_cuts(asked, folder / "distractors.parquet", ["pseudo"], ["full", "late"]))
-
-
-def test_no_evaluation_question_has_a_positive(tmp_path):
-    records = small.write_records(tmp_path / "records", PASSAGES, QUESTIONS, train=1)
-    folder = small.write_positives(tmp_path / "positives", POSITIVES[:1], [])
-    inputs = (records, folder / "positives.parquet", folder / "distractors.parquet")
-    model = small.write_model(tmp_path / "model")
-    out = tmp_path / "pairs.parquet"
-    assert probe(*inputs, model, out, settings=PROBE, sets=Sets(**small.SETS)) == 0
-    assert tables.count(out, PairScore) == 0

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eadpr.evaluation import evaluate
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MADE
 from eadpr.evaluation.question_tables import RankedAmong, ranking_among
@@ -119,17 +118,6 @@ def third_of(ranking: Path, folder: Path) -> Path:
 
 def outcomes(path: Path) -> list[Outcome]:
     return list(tables.rows(path, Outcome))
-
-
-def test_without_near_duplicates_the_outcomes_are_those_of_evaluate(arm, tmp_path):
-    run(arm, tmp_path / "out", SETTINGS, DENSE)
-    evaluate.run(
-        records=arm.records, positives=arm.positives, ranking=arm.ranking, pairs=None, settings=EVALUATE,
-        sets=SETTINGS.sets, outcomes=tmp_path / "outcomes.parquet",
-    )  # fmt: skip
-    found = [o for o in outcomes(tmp_path / "outcomes.parquet") if o.metric not in evaluate.COUNTS]
-    assert found
-    assert outcomes(tmp_path / "out" / "0.parquet") == found
 
 
 def added_to(arm) -> list[NearDuplicate]:
@@ -282,22 +270,6 @@ def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[s
     deep = SETTINGS.bm25.model_copy(update={"depth": 99})
     searcher = Searcher(index(folder / "passages.parquet", folder / "work", bm25=deep), bm25=deep)
     return searcher.search([question.question for question in QUESTIONS[1:]])
-
-
-def test_only_near_duplicates_that_join_and_the_positives_beside_them_are_encoded(arm, tmp_path, monkeypatch):
-    positives = tables.rows(arm.positives / "positives.parquet", Positive)
-    beside = len({row.passage_id for row in positives if row.question_id != "e"})
-    encoded = []
-
-    def counted(passages, *arguments, **options):
-        encoded.append(tables.count(passages, Passage))
-        return encode(passages, *arguments, **options)
-
-    monkeypatch.setattr(robustness_dense, "encode", counted)
-    assert run(arm, tmp_path / "out", SETTINGS, DENSE) == 10
-    few = SETTINGS._replace(robustness=Robustness(counts=[0, 1]))
-    assert (run(arm, tmp_path / "few", few, DENSE), encoded) == (4, [10 + beside, 4 + beside])
-    assert (tmp_path / "few" / "1.parquet").read_bytes() == (tmp_path / "out" / "1.parquet").read_bytes()
 
 
 def test_a_generator_that_made_nothing_is_named(arm, tmp_path):
