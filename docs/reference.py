@@ -197,9 +197,7 @@ def _plain(module: Any) -> str:
 def _table_of(record: type) -> str:
     rows = [(f"`{field.name}`", _arrow(field.type), "yes" if field.nullable else "") for field in tables.schema(record)]
     said = inspect.cleandoc(record.__doc__) if "(" not in record.__doc__.splitlines()[0][:40] else ""
-    return f"## {record.__name__}\n\n{said}\n\nMade by: {record.made_by}.\n\n" + _table(
-        ("column", "type", "null"), rows
-    )
+    return f"## {record.__name__}\n\n{said}\n\n" + _table(("column", "type", "null"), rows)
 
 
 def _arrow(kind: Any) -> str:
@@ -207,8 +205,9 @@ def _arrow(kind: Any) -> str:
 
 
 def _tables() -> Iterable[type]:
-    found = [one for one in vars(records).values() if isinstance(one, type) and hasattr(one, "made_by")]
-    return [*found, Prediction]
+    parts = {records.Span, records.ScoredSpan, records.SupportingFact}  # of a column
+    found = [one for one in vars(records).values() if isinstance(one, type) and hasattr(one, "_fields")]
+    return [*(one for one in found if one not in parts), Prediction]
 
 
 def tables_page() -> str:

@@ -15,8 +15,8 @@ class CutOff(str):
 
 
 class Server:
-    """Replies with `states` first, then with what `says` makes of the body, HTTP 401 for None, or with the vectors that
-    `embeds` makes of texts; `answer` replaces the whole body."""
+    """Replies with `states` first, then with what `says` makes of the body, HTTP 401 for None; `answer` replaces the
+    whole body."""
 
     def __init__(self) -> None:
         self.requests: list[dict] = []
@@ -24,12 +24,11 @@ class Server:
         self.states: list[tuple[int, dict[str, str], str]] = []
         self.answer: str | None = None
         self.says: Callable[[dict], str | None] = lambda body: f" Answer to {body['seed']}. "
-        self.embeds: Callable[[list[str]], list] = lambda texts: [[float(len(text)), 1.0] for text in texts]
         self.lock = threading.Lock()
 
     def reply(self, handler: BaseHTTPRequestHandler) -> None:
         body = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
-        assert handler.path == ("/v1/embeddings" if "input" in body else "/v1/chat/completions")
+        assert handler.path == "/v1/chat/completions"
         with self.lock:
             self.requests.append(body)
             self.keys.append(handler.headers.get("Authorization"))
@@ -41,9 +40,6 @@ class Server:
         handler.wfile.write(text.encode())
 
     def _answer(self, body: dict) -> tuple[int, dict[str, str], str]:
-        if "input" in body:
-            rows = [{"index": i, "embedding": vector} for i, vector in enumerate(self.embeds(body["input"]))]
-            return 200, {}, self.answer or json.dumps({"data": rows[::-1]})
         text = self.says(body)
         if text is None:
             return 401, {}, ""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eadpr.corpus.formats import dpr, file_rows, qa_files
 from eadpr.corpus.formats.gold import GoldPages
 from eadpr.corpus.rows import GivenContext, check_id, check_passages, check_text
-from eadpr.storage.grades import grades
+from eadpr.storage.questions import grades
 from eadpr.storage.records import Span
 from tests.corpus_toy import OF_PASSAGES, SHARED, real, rows, write
 from tests.corpus_toy import prepared as prepared_files

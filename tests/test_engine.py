@@ -1,9 +1,12 @@
 """DuckDB behind our tables: checked on read, ordered on write, bounded in memory."""
 
+import platform
+import subprocess
+
 import pytest
 
 from eadpr.storage import engine, tables
-from eadpr.storage.records import Negative, Passage, Positive, Ranked, Span
+from eadpr.storage.records import Negative, Passage, Positive, Span
 
 ROWS = [Negative(f"q{i % 7}", f"p{i}", "bm25", i) for i in range(50_000)]
 
@@ -37,7 +40,7 @@ def test_a_file_name_is_no_pattern_and_another_table_is_refused_by_name(tmp_path
     with engine.connect() as connection:
         engine.view(connection, "source", folder / "in.parquet", Negative)
         assert engine.value(connection, "SELECT count(*) FROM source") == 3
-        with pytest.raises(ValueError, match=r"in\.parquet: column 'id' is missing"):
+        with pytest.raises(ValueError, match=r"in\.parquet: column 'id' has type None"):
             engine.view(connection, "wrong", folder / "in.parquet", Passage)
 
 
@@ -61,32 +64,18 @@ def test_a_query_that_cannot_spill_says_which_limit_to_raise(monkeypatch):
 
 def test_spills_of_killed_processes_are_removed_and_those_in_use_stay(tmp_path, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(tmp_path))
-    (tmp_path / "spill-stale").mkdir()
-    (tmp_path / "spill-stale" / "block").write_bytes(b"much")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    stale, elsewhere = (tmp_path / f"spill-{node}-{ended.pid}-x" for node in (platform.node(), "another-machine"))
+    for folder in (stale, elsewhere):
+        folder.mkdir()
+        (folder / "block").write_bytes(b"much")
     with engine.connect():
-        (mine,) = tmp_path.glob("spill-*")
-        assert mine.name != "spill-stale"
+        (mine,) = set(tmp_path.glob("spill-*")) - {elsewhere}
+        assert mine != stale
         with engine.connect():
             assert mine.exists()
-            assert len(list(tmp_path.glob("spill-*"))) == 2
-    assert list(tmp_path.glob("spill-*")) == []
-
-
-@pytest.mark.parametrize("error", [FileNotFoundError, PermissionError])
-def test_a_spill_folder_that_vanishes_or_is_another_users_stops_no_query(error, tmp_path, monkeypatch):
-    monkeypatch.setenv("EADPR_CACHE", str(tmp_path))
-    (tmp_path / "spill-other").mkdir()
-    inner = engine._lock
-
-    def lock(folder, *more):
-        if str(folder).endswith("spill-other"):
-            raise error(folder)
-        inner(folder, *more)
-
-    monkeypatch.setattr(engine, "_lock", lock)
-    with engine.connect() as connection:
-        assert connection.execute("SELECT 1").fetchall() == [(1,)]
-    assert (tmp_path / "spill-other").exists()
+    assert list(tmp_path.glob("spill-*")) == [elsewhere]
 
 
 @pytest.mark.parametrize("cores", [1, 96])
@@ -100,23 +89,6 @@ def test_a_limit_that_is_no_size_is_refused_by_name(monkeypatch):
     monkeypatch.setenv("EADPR_MEMORY", "plenty")
     with pytest.raises(ValueError, match="EADPR_MEMORY is 'plenty', which is no size"), engine.connect():
         pass
-
-
-def test_damage_that_duckdb_reports_without_a_file_is_named_with_the_files(tmp_path):
-    path = tmp_path / "it's.parquet"
-    tables.write(path, Ranked, [Ranked("q", f"p{i % 7}", i + 1, float(i)) for i in range(2000)])
-    content, messages = path.read_bytes(), set()
-    for offset in range(4, 400, 9):
-        path.write_bytes(content[:offset] + bytes([content[offset] ^ 8]) + content[offset + 1 :])
-        try:
-            with engine.connect() as connection:
-                engine.view(connection, "ranked", path, Ranked)
-                connection.register("ids", tables.as_table(Ranked, []))  # a view without a file
-                list(engine.batches(connection, "SELECT * FROM ranked"))
-        except ValueError as error:
-            messages.add(str(error))
-    assert any(message.startswith(f"one of {path} is damaged (") for message in messages)
-    assert all(str(path) in message for message in messages)
 
 
 def test_an_error_of_a_python_function_in_a_query_is_an_error_of_the_user():

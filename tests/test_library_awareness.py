@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import typer
 from datasets import Dataset
 from safetensors.torch import load_file
 from sentence_transformers import (
@@ -27,14 +26,12 @@ from tokenizers.pre_tokenizers import Whitespace
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 from typer.testing import CliRunner
 
-from eadpr.library.awareness import LABELS, METRICS, awareness, plot, table
-from eadpr.library.bm25 import bm25
+from eadpr.library.awareness import METRICS, awareness, table
 from eadpr.library.evaluator import AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss
-from eadpr.library.scorers import Scorer, make_scorer
+from eadpr.library.scorers import Scorer, bm25, make_scorer
 from eadpr.library.texts import distractors, read_rows, training_rows
-from eadpr.report import plots
-from eadpr.settings.command import USER_ERRORS
+from eadpr.settings import command
 from stages import probe_model
 from tests.repository import ROOT
 from tests.small_collection import write_model
@@ -65,28 +62,18 @@ def test_what_is_made_of_a_row():
     assert other.reasons["distractor"] == "no_evidence"
 
 
-BORN = [ROW, ROW | {"question": "Where was Eve born?", "answers": ["Oslo"], "text": ADA.replace("London", "Oslo")}]
-UNLIKE = [{"form": "swapped"}, {"evidence": "window", "window": 1}, {"evidence": "answer"}]
-
-
-@pytest.mark.parametrize("asks", UNLIKE)
+@pytest.mark.parametrize("asks", [{"evidence": "window", "window": 1}, {"evidence": "answer"}])
 def test_distractors_that_are_not_cut_as_sentences_are_have_no_placebo_of_a_sentence(asks):
-    """One with a swapped answer has its whole length; one with a hole in a sentence has all its sentences."""
-    made = list(distractors(BORN, **asks))
-    assert all("distractor" in one.variants and one.reasons["placebo"] == "cut_otherwise" for one in made)
-    found = awareness(by_length, made)
+    """One with a hole in a sentence has all its sentences."""
+    (made,) = distractors([ROW], **asks)
+    assert "distractor" in made.variants
+    assert made.reasons["placebo"] == "cut_otherwise"
+    found = awareness(by_length, [made])
     assert set(METRICS) - set(found) == {"placebo", "controlled_aa_evidence"}
-    assert found["controlled_aa"].interval.n == 2, "words are taken out of both"
-    assert [row["placebo"] for row in training_rows(made)] == ["", ""]
-    with pytest.raises(ValueError, match=r"both a distractor and a placebo.*with form cut or filled and evidence sent"):
-        AwarenessEvaluator(made)
-
-
-@pytest.mark.parametrize(
-    "rows", [pd.DataFrame([ROW, NONE]), Dataset.from_list([ROW, NONE])], ids=["pandas", "datasets"]
-)
-def test_tables_are_rows(rows):
-    assert list(distractors(rows)) == list(distractors([ROW, NONE]))
+    assert found["controlled_aa"].interval.n == 1, "words are taken out of both"
+    assert [row["placebo"] for row in training_rows([made])] == [""]
+    with pytest.raises(ValueError, match="no row has both a distractor and a placebo"):
+        AwarenessEvaluator([made])
 
 
 def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
@@ -96,7 +83,7 @@ def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
     read = pd.read_parquet(tmp_path / "rows.parquet")
     assert isinstance(read["answers"][0], np.ndarray)
     expected = list(distractors([*rows[:1], NONE | {"id": 2}]))
-    assert list(distractors(read)) == expected
+    assert list(distractors(read)) == expected == list(distractors(Dataset.from_list(rows)))
     assert list(distractors(read.fillna({"title": math.nan}))) == expected
 
 
@@ -316,30 +303,28 @@ def write_rows(path, *rows):
 
 
 def run(*words):
-    app = typer.Typer()
-    app.command()(probe_model.main)
-    return CliRunner().invoke(app, list(map(str, words)))
+    return CliRunner().invoke(command.app(probe_model.main), list(map(str, words)))
 
 
 def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
-    arm, path, out = write_model(tmp_path / "arm"), tmp_path / "rows.jsonl", tmp_path / "table.md"
-    words = [arm, "--rows", path, "--bm25", "--out", out]
+    arm, path = write_model(tmp_path / "arm"), tmp_path / "rows.jsonl"
+    words = [arm, "--rows", path, "--bm25"]
     write_rows(path, ROW, NONE)
     done = run(*words)
     assert done.exit_code == 0, done.exception
     assert "1 of 2 rows have no answer in their text" in done.stderr
-    header, _, *rows = out.read_text().splitlines()
+    header, _, *rows = done.stdout.splitlines()
     assert "controlled AA-evidence" in header
     assert [row.split("|")[1].strip() for row in rows] == [str(arm), "bm25"]
     seen = []
-    monkeypatch.setattr("eadpr.library.bm25.bm25", lambda corpus: seen.extend(corpus) or by_length)
+    monkeypatch.setattr("eadpr.library.scorers.bm25", lambda corpus: seen.extend(corpus) or by_length)
     write_rows(path, ROW, ROW | {"question": "Who was born?"}, NONE)
     assert run(*words).exit_code == 0
     assert seen == [f"{row['title']} {row['text']}" for row in (ROW, NONE)], "each passage once, with its title"
 
 
 @pytest.mark.parametrize(("rows", "match"), [
-    ([NONE], "nothing to measure"),
+    ([NONE], "nothing is measured"),
     ([ROW, ROW | {"text": 3}], "line 2: text is 3"),
     ([{"asked": "?", "answers": ["x"], "text": "x"}], "line 1: there is no column for question"),
 ])  # fmt: skip
@@ -357,7 +342,7 @@ def test_sentence_transformers_that_is_not_installed_is_asked_for(tmp_path, monk
     (tmp_path / "rows.jsonl").write_text("not a row")
     arm = write_model(tmp_path / "arm")
     error = run(write_other(tmp_path, BertForSequenceClassification), "--rows", tmp_path / "rows.jsonl").exception
-    assert isinstance(error, USER_ERRORS)
+    assert isinstance(error, command.USER_ERRORS)
     assert "is a CrossEncoder, which needs sentence-transformers; pip install 'eadpr[sent" in str(error)
     assert make_scorer(arm)
     assert make_scorer(arm / "passage_encoder")
@@ -396,31 +381,6 @@ def test_the_pages_code_runs(capsys):
     exec(compile(code, "page", "exec"), names)
     assert "| by length | 100.0 [100.0, 100.0] (n=1)" in capsys.readouterr().out
     assert names["columns"][1]["distractor"] == ""
-
-
-def test_the_plot_has_the_figures_of_the_table_and_needs_matplotlib(monkeypatch):
-    made = list(distractors([ROW, NONE, ROW]))
-    models = {"length $a": awareness(by_length, made), "bm25": awareness(bm25([ADA]), made)}
-    axes = plots.Figure().subplots()
-    monkeypatch.setattr(plots, "svg", lambda panels, draw, *_: draw(axes, panels["evidence"]))
-    plot(models)
-    monkeypatch.undo()
-    shares = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
-    intervals = [results["controlled_aa_evidence"].interval for results in models.values()]
-    assert shares["awareness"] == [100, 100]
-    assert shares["placebo rate"] == [100, 0], "without the placebo's words BM25 finds the passage shorter"
-    assert shares[LABELS[-1]] == [100 * interval.estimate for interval in intervals] == [0, 100]
-    bounds = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
-    assert bounds == [[100 * interval.low, 100 * interval.high] for interval in intervals]
-    assert [label.get_text() for label in axes.get_yticklabels()] == [r"length \$a", "bm25"]
-    assert plot(models).startswith("<?xml")
-    with pytest.raises(ValueError, match="nothing to plot"):
-        plot({"length": awareness(by_length, distractors([NONE]))})
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "eadpr.report.plots")
-    monkeypatch.delattr("eadpr.report.plots")
-    with pytest.raises(ModuleNotFoundError, match="pip install matplotlib"):
-        plot(models)
 
 
 def test_weights_that_are_a_pickle_are_refused(tmp_path):

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -13,7 +12,7 @@ from eadpr.library import texts
 from eadpr.runtime.section import Sets
 from eadpr.settings import checks as params_checks
 from eadpr.storage import tables
-from eadpr.storage.records import Distractor, Evidence, Fold, Passage, Positive, Question, SetMember
+from eadpr.storage.records import Distractor, Fold, Passage, Positive, Question, SetMember
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.annotator_manifest import Manifest, Model, write_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, Recipe
@@ -23,7 +22,6 @@ from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, TOWNS
 
 pytestmark = pytest.mark.library
 SETS = Sets(train=["toy/train"], evaluate=[], annotator=[])
-ADA = {"question": "Where was Ada born?", "answers": ["London"], "text": "Ada was born in London. She wrote it."}
 
 
 def rows() -> list[dict]:
@@ -50,8 +48,8 @@ def annotator(tmp_path_factory):
     return folder
 
 
-def staged(folder, annotator, strategy: str) -> tuple[dict, dict]:
-    """The rows of evidence and of distractors that the stages write, by question and strategy (and form)."""
+def staged(folder, annotator, strategy: str) -> dict[tuple[str, str], str]:
+    """The texts of distractors that the stages write, by question and strategy."""
     records, positives = folder / "records", folder / "positives"
     given = rows()
     passages = [Passage(row["passage_id"], row["title"], row["text"], None) for row in given]
@@ -69,46 +67,30 @@ def staged(folder, annotator, strategy: str) -> tuple[dict, dict]:
     table = folder / "evidence.parquet"
     read = {"records": records, "positives": positives}
     find_evidence(settings, SETS, HARDWARE, **read, annotator_folder=annotator, out=table)
-    made = Distractors(
-        forms=["cut", "filled", "swapped"], fillers="random", seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER
-    )
+    made = Distractors(forms=["cut"], fillers="random", seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER)
     write_distractors(made, **read, evidence=table, ranking=folder, out=folder / "distractors")
     found = tables.rows(folder / "distractors" / "distractors.parquet", Distractor)
-    return (
-        {(row.question_id, row.strategy): row for row in tables.rows(table, Evidence)},
-        {(row.question_id, row.strategy, row.form): row.text for row in found},
-    )
+    return {(row.question_id, row.strategy): row.text for row in found}
 
 
 @pytest.mark.parametrize("strategy", ["sentence", "pseudo", "window", "answer"])
 def test_rows_give_what_the_stages_give(tmp_path, annotator, strategy):
-    evidence, distractors = staged(tmp_path, annotator, strategy)
+    distractors = staged(tmp_path, annotator, strategy)
     asks = {"annotator": annotator} if strategy == "pseudo" else {"evidence": strategy}
-    for row, found in zip(rows(), eadpr.annotate(rows(), **asks), strict=True):
-        expected = evidence[row["id"], strategy]
-        assert (found.question_id, found.passage_id) == (row["id"], row["passage_id"])
-        assert found.evidence == expected.chosen_spans
-        assert [span[:2] for span in found.spans] == [span[:2] for span in expected.spans]
-        of_placebos = {name: evidence[row["id"], name].chosen_spans for name in PLACEBOS}
-        assert found.placebos == {name: spans[0] for name, spans in of_placebos.items() if spans}
-        if strategy == "pseudo":
-            np.testing.assert_allclose([s.nll for s in found.spans], [s.nll for s in expected.spans], atol=1e-5)
-        else:
-            assert found.reason == ("no_evidence" if row["id"] == "q7" else None)
     compared = 0
-    for form in ("cut", "filled", "swapped"):
-        for row, found in zip(rows(), eadpr.distractors(rows(), form=form, seed=3, **asks), strict=True):
-            for variant in ("distractor", *PLACEBOS):
-                own = "cut" if form == "swapped" and variant != "distractor" else form
-                key = row["id"], strategy if variant == "distractor" else variant, own
-                if variant in texts.SENTENCES and (form == "swapped" or strategy in ("window", "answer")):
-                    assert variant not in found.variants
-                    assert found.reasons[variant] == "cut_otherwise", "as the distractor lacks no whole sentence"
-                    continue
-                assert found.variants.get(variant) == distractors.get(key), key
-                assert (variant in found.reasons) == (key not in distractors)
-                compared += key in distractors
-    assert compared > 40
+    for row, found in zip(rows(), eadpr.distractors(rows(), **asks), strict=True):
+        if row["id"] == "q7" and strategy != "pseudo":
+            assert found.reasons["distractor"] == "no_evidence"
+        for variant in ("distractor", *PLACEBOS):
+            if variant in texts.SENTENCES and strategy in ("window", "answer"):
+                assert variant not in found.variants
+                assert found.reasons[variant] == "cut_otherwise", "as the distractor lacks no whole sentence"
+                continue
+            key = row["id"], strategy if variant == "distractor" else variant
+            assert found.variants.get(variant) == distractors.get(key), key
+            assert (variant in found.reasons) == (key not in distractors)
+            compared += key in distractors
+    assert compared > 15
 
 
 def test_the_library_and_the_settings_agree_on_what_cuts_inside_of_a_sentence():
@@ -116,16 +98,8 @@ def test_the_library_and_the_settings_agree_on_what_cuts_inside_of_a_sentence():
 
 
 def test_a_qa_model_by_its_folder_is_asked_as_unifiedqa(annotator):
-    found = [list(eadpr.annotate(rows(), annotator=given)) for given in (annotator, str(annotator / "fold-0"))]
+    found = [list(eadpr.distractors(rows(), annotator=given)) for given in (annotator, str(annotator / "fold-0"))]
     assert found[0] == found[1]
-
-
-def test_bad_forms_and_ids_are_refused():
-    with pytest.raises(ValueError, match="form 'written': expected cut, filled or swapped"):
-        list(eadpr.distractors([ADA], form="written"))
-    other = ADA | {"passage_id": "0", "text": "Another text with London."}
-    with pytest.raises(ValueError, match="two rows have the passage_id '0' and different texts"):
-        list(eadpr.distractors([ADA, other], form="filled"))
 
 
 LAZY = """

@@ -16,7 +16,7 @@ import pytest
 from eadpr.corpus.formats import documents, hotpot
 from eadpr.corpus.formats.entity_questions import read_entity_questions
 from eadpr.settings.yaml import read_yaml
-from eadpr.storage.grades import grades
+from eadpr.storage.questions import grades
 from tests.corpus_toy import prepared
 from tests.repository import ROOT
 from tests.test_own_files import PARAMS, run

@@ -7,11 +7,9 @@ import importlib
 
 _MODULES = {
     "losses": ("EvidenceLoss", "Terms", "cached", "evidence_loss"),
-    "texts": ("Annotation", "Texts", "annotate", "distractors", "training_rows"),
-    "awareness": ("Awareness", "awareness", "plot", "table"),
-    "scorers": ("Scorer",),
-    "bm25": ("bm25",),
-    "endpoint": ("endpoint",),
+    "texts": ("Texts", "distractors", "training_rows"),
+    "awareness": ("Awareness", "awareness", "table"),
+    "scorers": ("Scorer", "bm25"),
     "evaluator": ("AwarenessEvaluator",),
 }
 _MODULE = {name: f"eadpr.library.{module}" for module, names in _MODULES.items() for name in names}

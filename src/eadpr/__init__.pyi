@@ -1,18 +1,14 @@
 from eadpr.library.awareness import Awareness as Awareness
 from eadpr.library.awareness import awareness as awareness
-from eadpr.library.awareness import plot as plot
 from eadpr.library.awareness import table as table
-from eadpr.library.bm25 import bm25 as bm25
-from eadpr.library.endpoint import endpoint as endpoint
 from eadpr.library.evaluator import AwarenessEvaluator as AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss as EvidenceLoss
 from eadpr.library.losses import Terms as Terms
 from eadpr.library.losses import cached as cached
 from eadpr.library.losses import evidence_loss as evidence_loss
 from eadpr.library.scorers import Scorer as Scorer
-from eadpr.library.texts import Annotation as Annotation
+from eadpr.library.scorers import bm25 as bm25
 from eadpr.library.texts import Texts as Texts
-from eadpr.library.texts import annotate as annotate
 from eadpr.library.texts import distractors as distractors
 from eadpr.library.texts import training_rows as training_rows
 

@@ -23,8 +23,8 @@ from eadpr.evaluation.metrics import Judgements, given_positives, judge, recipro
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, read_members, write
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
-from eadpr.storage.grades import grades
 from eadpr.storage.passages import PassageStore
+from eadpr.storage.questions import grades
 from eadpr.storage.rankings import read_rankings
 from eadpr.storage.records import Question
 

@@ -12,9 +12,8 @@ import pyarrow as pa
 from eadpr.evaluation.metrics import Judge, given_positives, relevant_of
 from eadpr.runtime import files
 from eadpr.storage import tables
-from eadpr.storage.grades import grades
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import read_question_ids, read_questions
+from eadpr.storage.questions import grades, read_question_ids, read_questions
 from eadpr.storage.rankings import read_rankings
 from eadpr.storage.records import Question, Ranked
 

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from eadpr.storage import tables
-from eadpr.storage.grades import GIVEN
 from eadpr.storage.passages import PassageStore
+from eadpr.storage.questions import GIVEN
 from eadpr.storage.records import Positive, Question, Ranked
 from eadpr.text.answers import AnswerMatcher
 

@@ -14,7 +14,6 @@ class RankedAmong(NamedTuple):
     """A row of a ranking of the corpus with near-duplicates. A near-duplicate has no `passage_id`, but the question it
     was `made_for` and a `number` there."""
 
-    made_by = "robustness"
     question_id: str
     passage_id: str | None
     made_for: str | None
@@ -26,7 +25,6 @@ class RankedAmong(NamedTuple):
 class ReadAnswer(NamedTuple):
     """A reader's answer from the first `top_k` passages, or paths, of a ranking, `right` if it is an exact match."""
 
-    made_by = "evaluate_reading"
     question_id: str
     top_k: int
     answer: str

@@ -17,17 +17,6 @@ METRICS = (
     "aa", "placebo_words", "controlled_aa", "placebo_inside", "controlled_aa_inside",
     "aa_evidence", "placebo", "controlled_aa_evidence",
 )  # fmt: skip
-# The metrics of each panel of `plot`, in the order of LABELS.
-PLOTTED = {
-    "evidence": ("aa_evidence", "placebo", "controlled_aa_evidence"),
-    "answer": ("aa", "placebo_words", "controlled_aa"),
-}
-LABELS = ("awareness", "placebo rate", "controlled awareness with its interval (chance is 50)")
-
-
-class Scored(NamedTuple):
-    score: float
-    input: Hashable
 
 
 class Awareness(NamedTuple):
@@ -46,12 +35,10 @@ def awareness(
 ) -> dict[str, Awareness]:
     """Measure each of METRICS that the texts allow, with 95 % intervals over questions.
 
-    `model` is the folder or hub name of an encoder, an arm's too, which is read as stage `base` reads it; a loaded
-    model of sentence-transformers, or the name of one that is no encoder of one vector a text (CrossEncoder,
-    SparseEncoder, MultiVectorEncoder); a function that scores (question, title, text), such as `bm25` makes; or a
-    `Scorer`. `join` makes one text of title and text; by default a model read by name takes them as it says of itself,
-    and for loaded ones there is a space between. Raises ValueError if a score is not a finite number, and for a model
-    that is none of these.
+    `model` is the folder or hub name of an encoder, an arm's too; a model of sentence-transformers, loaded or by name;
+    a function that scores lists of questions, titles and texts, such as `bm25` makes; or a `Scorer`. `join` makes one
+    text of title and text; by default a model read by name takes them as it says of itself, and for loaded ones there
+    is a space between. Raises ValueError for scores that are not finite, and for a model that is none of these.
     """
     rows, scorer = list(texts), make_scorer(model, join)
     if not rows:
@@ -65,9 +52,9 @@ def awareness(
     if len(bad := np.flatnonzero(~np.isfinite(scores))):
         i, variant = keys[bad[0]]
         raise ValueError(f"the score of row {i}, {variant}, is {scores[bad[0]]}, not a finite number")
-    scored: list[dict[str, Scored]] = [{} for _ in rows]
+    scored: list[dict[str, tuple[float, Hashable]]] = [{} for _ in rows]
     for (i, variant), score, text in zip(keys, scores.tolist(), scorer.inputs(titles, passages), strict=True):
-        scored[i][variant] = Scored(score, text)
+        scored[i][variant] = score, text
     results = {}
     for metric in METRICS:
         if any({AWARENESS[metric].above, AWARENESS[metric].below} <= variants.keys() for variants in scored):
@@ -76,20 +63,25 @@ def awareness(
 
 
 def _measure(
-    metric: str, scored: Sequence[Mapping[str, Scored]], questions: Sequence[str], resamples: int, seed: int
+    metric: str,
+    scored: Sequence[Mapping[str, tuple[float, Hashable]]],
+    questions: Sequence[str],
+    resamples: int,
+    seed: int,
 ) -> Awareness:
-    """Measure one metric over rows; rows of the same question are resampled together."""
+    """Measure one metric over rows of scores and inputs; rows of the same question are resampled together."""
+    above, below = AWARENESS[metric].above, AWARENESS[metric].below
     differences, counted, cut, without = [], [], 0, 0
     for variants, question in zip(scored, questions, strict=True):
-        above, below = variants.get(AWARENESS[metric].above), variants.get(AWARENESS[metric].below)
-        if above is None or below is None:
-            without += below is not None
-        elif variants[POSITIVE].input == below.input or (
-            AWARENESS[metric].above != POSITIVE and variants[POSITIVE].input == above.input
-        ):
+        if above not in variants or below not in variants:
+            without += below in variants
+            continue
+        (high, input_above), (low, input_below) = variants[above], variants[below]
+        _, whole = variants[POSITIVE]
+        if input_below == whole or (above != POSITIVE and input_above == whole):
             cut += 1
         else:
-            differences.append(above.score - below.score)
+            differences.append(high - low)
             counted.append(question)
     values = aware(np.array(differences))
     if not len(values):
@@ -113,36 +105,3 @@ def _cell(result: Awareness | None) -> str:
     if result is None or not result.interval.n:
         return "–"
     return f"{markdown.bounded(result.interval)} (n={result.interval.n:,})"
-
-
-def plot(models: Mapping[str, Mapping[str, Awareness]]) -> str:
-    """Return the text of an SVG file, in %: a model per row, in panels for evidence and for the answer.
-
-    A panel shows how often the model is aware, the rate of placebos, and controlled awareness with its interval, where
-    chance is 50. Raises ValueError if neither was measured, ModuleNotFoundError without matplotlib.
-    """
-    try:
-        from eadpr.report import plots
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"a plot needs {error.name}; pip install {error.name}", name=error.name) from None
-    with_pairs = {metric for results in models.values() for metric, result in results.items() if result.interval.n}
-    panels = {name: metrics for name, metrics in PLOTTED.items() if metrics[-1] in with_pairs}
-    if not panels:
-        raise ValueError("there is nothing to plot: no pair of a distractor and a placebo was compared")
-
-    def panel(axes: Any, metrics: tuple[str, ...]) -> None:
-        for metric, label, mark in zip(metrics, LABELS, "o^D", strict=True):
-            rows = [y for y, results in enumerate(models.values()) if metric in results]
-            intervals = [results[metric].interval for results in models.values() if metric in results]
-            axes.plot([100 * interval.estimate for interval in intervals], rows, mark, label=label)
-            if label == LABELS[-1]:
-                low, high = ([100 * getattr(interval, end) for interval in intervals] for end in ("low", "high"))
-                axes.hlines(rows, low, high, axes.lines[-1].get_color())
-        axes.axvline(50, color="black", linewidth=0.8, linestyle=":")
-        axes.set_xlim(-2, 102)
-        axes.set_xlabel("pairs (%)")
-        axes.set_yticks(range(len(models)), [name.replace("$", r"\$") for name in models])
-        axes.tick_params(labelleft=axes.get_subplotspec().is_first_col())
-        axes.set_ylim(len(models) - 0.5, -0.5)
-
-    return plots.svg(panels, panel, "Does it know evidence?", LABELS)

@@ -14,9 +14,8 @@ PRIMARY = "controlled_aa_evidence"
 class AwarenessEvaluator(BaseEvaluator):
     """An `evaluator=` of a `SentenceTransformerTrainer`, which returns the shares of `awareness`, 0 to 1.
 
-    `texts` are the result of `distractors` on rows that are not trained on. `name` stands before each measure; the
-    primary one is controlled AA-evidence. `join` is that argument of `awareness`. Raises ValueError if no row has both
-    a distractor and a placebo, or if in all rows they differ beyond the model's input.
+    `texts` are the result of `distractors` on rows that are not trained on; `name` stands before each measure. Raises
+    ValueError if no row has both a distractor and a placebo, or if in all rows they differ beyond the model's input.
     """
 
     def __init__(self, texts: Iterable[Texts], *, name: str = "", join: str | None = None) -> None:
@@ -24,10 +23,7 @@ class AwarenessEvaluator(BaseEvaluator):
         self.texts, self.name, self.join = list(texts), name, join
         self.primary_metric = PRIMARY
         if not any({"distractor", "placebo"} <= row.variants.keys() for row in self.texts):
-            raise ValueError(
-                "no row has both a distractor and a placebo, so nothing can be compared; give other rows, with form cut"
-                " or filled and evidence sentence or pseudo, as others have no placebo that is cut alike"
-            )
+            raise ValueError("no row has both a distractor and a placebo; give rows with evidence sentence or pseudo")
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1

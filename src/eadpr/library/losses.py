@@ -3,7 +3,6 @@
 `EvidenceLoss` needs nothing of sentence-transformers; `cached` makes its gradient-cached twin.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,8 +15,8 @@ from eadpr.training.losses import Masks, Terms, loss_terms
 __all__ = ["EvidenceLoss", "Terms", "cached", "evidence_loss"]
 
 # The roles of a dataset's columns, and how often each may stand there.
-ROLES = ("question", "positive", "negative", "distractor", "placebo")
-_TIMES = {"question": (1, 1), "positive": (1, 1), "negative": (0, math.inf), "distractor": (0, 1), "placebo": (0, 1)}
+TIMES = {"question": (1, 1), "positive": (1, 1), "negative": (0, 99), "distractor": (0, 1), "placebo": (0, 1)}
+ROLES = tuple(TIMES)
 
 Ids = tuple[int, ...]  # the token ids of a text; () for a missing one
 
@@ -52,10 +51,7 @@ def evidence_loss(
     count, columns = scores_QP.shape
     blocks = ["positives", "hard negatives", "distractors"] + ([] if placebos_Q is None else ["placebos"])
     if columns % count or columns < (len(blocks) - 1) * count:
-        raise ValueError(
-            f"scores of {count} questions and {columns} columns; expected {', '.join(blocks)}, each a multiple of"
-            f" {count}"
-        )
+        raise ValueError(f"scores of {count} questions and {columns} columns; expected {count} each of {blocks}")
     if placebos_Q is None and (balance != "none" or placebo):
         raise ValueError("balance and placebo need columns of placebos")
     masks = _masks(scores_QP, distractors_Q, placebos_Q, present_P, false_QP, alike_Q, balance)
@@ -103,38 +99,34 @@ class EvidenceLoss(nn.Module):
     question, positive, any number of negatives, and perhaps distractor and placebo. A missing text is empty or the
     positive's own. A passage of one question that is another one's positive is no negative of that one.
 
-    With `gather_across_devices` the batches of all processes, of one size, are one: the value and, once gradients are
-    averaged over processes as DistributedDataParallel does, the gradients equal that batch's in one process.
-
     `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). The other settings are arguments of
     `evidence_loss`.
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        roles: Sequence[str] = ROLES,
-        *,
-        similarity: str | None = None,
-        scale: float | None = None,
-        gather_across_devices: bool = False,
+        self, model: Any, roles: Sequence[str] = ROLES, *, similarity: str | None = None, scale: float | None = None,
         **settings: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.model: Any = model
-        tokenizer: Any = getattr(model, "tokenizer", None)
+        self.model = model
+        tokenizer = getattr(model, "tokenizer", None)
         if not hasattr(tokenizer, "all_special_ids"):
             raise ValueError("the model has no tokenizer of transformers, by which texts that are missing are known")
         # Read now, since on several devices a trainer replaces the model by a wrapper without tokenizer.
         self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id, tokenizer.mask_token_id}
-        self.roles = _checked(roles)
+        for role in {*ROLES, *roles}:
+            least, most = TIMES.get(role, (0, 0))
+            if not least <= list(roles).count(role) <= most:
+                raise ValueError(
+                    f"roles: {role} stands {list(roles).count(role)} times in {list(roles)}, not {least}-{most}"
+                )
+        self.roles = tuple(roles)
         normalises = isinstance(model, nn.Sequential) and type(model[-1]).__name__ == "Normalize"
         stated = "cosine" if normalises else getattr(model, "similarity_fn_name", None)
         self.similarity = similarity or stated or "cosine"
         if self.similarity not in ("cosine", "dot"):
             raise ValueError(f"similarity {self.similarity!r}: expected cosine or dot")
         self.scale = scale if scale is not None else 20.0 if self.similarity == "cosine" else 1.0
-        self.gather_across_devices = gather_across_devices
         self.settings = settings
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
@@ -144,12 +136,7 @@ class EvidenceLoss(nn.Module):
 
     def vector_loss(self, vectors: Sequence[Tensor], masks: dict[str, Tensor]) -> Tensor:
         """Compute the loss from the vectors of each column, each (B, D), and the masks of their texts."""
-        if self._gathers:
-            from torch.distributed.nn.functional import all_gather  # not in every build of torch
-
-            # Its backward adds up the gradients of all processes, each of which computes the whole loss.
-            vectors = [torch.cat(all_gather(column)) for column in vectors]
-        count, by_role = len(vectors[0]), self._by_role(vectors)
+        by_role = self._by_role(vectors)
         negatives = by_role["negative"]
         columns = [*by_role["positive"]]
         if negatives:
@@ -160,16 +147,13 @@ class EvidenceLoss(nn.Module):
         if self.similarity == "cosine":
             questions, passages = (nn.functional.normalize(side, dim=-1) for side in (questions, passages))
         arguments: dict[str, Any] = {**masks, **self.settings}
-        terms = evidence_loss(self.scale * questions @ passages.T, **arguments)
-        if not terms.total.isfinite():
-            raise ValueError(f"the loss of a batch of {count} questions is {terms.total.item()}")
-        return terms.total
+        return evidence_loss(self.scale * questions @ passages.T, **arguments).total
 
     def text_masks(self, features: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         """Return the masks of `evidence_loss`, from the tokens that the encoder gets of each text."""
         if len(features) != len(self.roles):
             raise ValueError(f"{len(features)} columns, but roles names {len(self.roles)}: {', '.join(self.roles)}")
-        by_role = self._by_role(self._gathered([self._ids(column) for column in features]))
+        by_role = self._by_role([self._ids(column) for column in features])
         (questions,), (positives,) = by_role["question"], by_role["positive"]
         positives_of: dict[Ids, set[Ids]] = {}
         for question, positive in zip(questions, positives, strict=True):
@@ -197,22 +181,6 @@ class EvidenceLoss(nn.Module):
         device = features[0]["input_ids"].device
         return {name: torch.tensor(mask, dtype=torch.bool, device=device) for name, mask in masks.items()}
 
-    @property
-    def _gathers(self) -> bool:
-        return self.gather_across_devices and torch.distributed.is_available() and torch.distributed.is_initialized()
-
-    def _gathered(self, columns: list[list[Ids]]) -> list[list[Ids]]:
-        """Return the columns with the rows of all processes, in their order."""
-        if not self._gathers:
-            return columns
-        processes: list[Any] = [None] * torch.distributed.get_world_size()
-        torch.distributed.all_gather_object(processes, columns)
-        if len(sizes := {len(batch[0]) for batch in processes}) > 1:
-            raise ValueError(
-                f"gather_across_devices: processes have batches of {sorted(sizes)} rows; drop the last one"
-            )
-        return [[row for batch in processes for row in batch[column]] for column in range(len(columns))]
-
     def _by_role(self, columns: Sequence[Any]) -> dict[str, list[Any]]:
         by_role: dict[str, list[Any]] = {role: [] for role in ROLES}
         for role, column in zip(self.roles, columns, strict=True):
@@ -229,19 +197,7 @@ class EvidenceLoss(nn.Module):
         return texts
 
     def get_config_dict(self) -> dict[str, Any]:
-        return {
-            "roles": list(self.roles), "similarity": self.similarity, "scale": self.scale,
-            "gather_across_devices": self.gather_across_devices, **self.settings,
-        }  # fmt: skip
-
-
-def _checked(roles: Sequence[str]) -> tuple[str, ...]:
-    for role, (least, most) in _TIMES.items():
-        if not least <= roles.count(role) <= most:
-            raise ValueError(f"roles: {role} stands {roles.count(role)} times in {list(roles)}")
-    if unknown := set(roles) - set(ROLES):
-        raise ValueError(f"roles: {min(unknown)!r} is none of {', '.join(ROLES)}")
-    return tuple(roles)
+        return {"roles": list(self.roles), "similarity": self.similarity, "scale": self.scale, **self.settings}
 
 
 def cached(loss: EvidenceLoss, mini_batch_size: int = 32) -> nn.Module:

@@ -1,5 +1,7 @@
 """What scores a question and a passage: encoders by name or folder, loaded models, functions."""
 
+import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -11,13 +13,15 @@ import torch
 
 from eadpr.library.texts import join_title
 from eadpr.runtime import machine
-from eadpr.runtime.model_folders import has_two_sides, is_folder
+from eadpr.runtime.model_folders import has_two_sides
 from eadpr.search.encode import embed
+from eadpr.text import answers
 from eadpr.training import encoder
 from eadpr.training.config import AUTO
 from eadpr.training.self_description import read_class, read_description
 
 JOIN = "{title} {text}"
+K1, B = 0.9, 0.4  # BM25's parameters in Pyserini
 VECTORS = "SentenceTransformer"  # the class of models that make one vector of a text
 
 # Scores of (question, title, text) in parallel lists.
@@ -32,16 +36,11 @@ class Scorer(NamedTuple):
 
 
 def check_loadable(model: str | Path) -> str:
-    """Return the class of sentence-transformers that scores as a model was made to, before weights are loaded.
-
-    Raises ValueError for a model that cannot be scored so, and for a class that needs sentence-transformers where that
-    is not installed.
-    """
+    """Return the class of sentence-transformers that scores as a model was made to, before weights are loaded; raises
+    ValueError for a model that cannot be scored so, and where sentence-transformers is needed and not installed."""
     kind = read_class(str(model))
     if kind == VECTORS:
-        description = read_description(str(model))
-        if not (description.settings.shared or is_folder(str(model))):
-            raise ValueError(f"{model} has two encoders; download it (hf download {model}) and give the folder")
+        read_description(str(model))
     elif not find_spec("sentence_transformers"):
         raise ValueError(
             f"{model} is a {kind}, which needs sentence-transformers; pip install 'eadpr[sentence-transformers]'"
@@ -76,15 +75,16 @@ def score_by_vectors(
     inputs: Callable[[Sequence[str], Sequence[str]], Sequence[Hashable]],
     similarity: Callable[[Any, Any], Any] | None = None,
 ) -> Score:
-    """Return a function that scores by the similarity of vectors, by default the dot product, row by row, and encodes
-    each text once."""
+    """Return a function that scores row by row, by default by dot products, and encodes each text once."""
 
     def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
         distinct_questions, question_of_row = distinct(questions)
         distinct_inputs, input_of_row = distinct(inputs(titles, texts))
         question_vectors = _take(encode_questions(distinct_questions), question_of_row)
         passage_vectors = _take(encode_inputs(distinct_inputs), input_of_row)
-        return np.asarray((similarity or _dot)(question_vectors, passage_vectors))
+        if similarity is not None:
+            return np.asarray(similarity(question_vectors, passage_vectors))
+        return np.einsum("fd,fd->f", question_vectors, passage_vectors, dtype=np.float64)
 
     return score
 
@@ -94,13 +94,6 @@ def _take(vectors: Any, rows: list[int]) -> Any:
     if isinstance(vectors, list):
         return [vectors[row] for row in rows]
     return vectors[rows] if isinstance(vectors, np.ndarray) else vectors.cpu().index_select(0, torch.tensor(rows))
-
-
-def _dot(questions_FD: np.ndarray, passages_FD: np.ndarray) -> np.ndarray:
-    numbers = questions_FD.shape[1], passages_FD.shape[1]
-    if numbers[0] != numbers[1]:
-        raise ValueError(f"questions have vectors of {numbers[0]} numbers, passages of {numbers[1]}")
-    return np.einsum("fd,fd->f", questions_FD, passages_FD, dtype=np.float64)
 
 
 def _join_all(join: str, titles: Sequence[str], texts: Sequence[str]) -> list[str]:
@@ -124,9 +117,7 @@ def _encoder_scorer(name: str, join: str | None) -> Scorer:
     def encode_questions(questions: list[str]) -> np.ndarray:
         return embed(question_encoder, question_encoder.question_ids(questions), device=machine.device())
 
-    def encode_inputs(ids: list[tuple[int, ...]]) -> np.ndarray:
-        return embed(passage_encoder, ids, device=machine.device())
-
+    encode_inputs = partial(embed, passage_encoder, device=machine.device())
     return Scorer(score_by_vectors(encode_questions, encode_inputs, inputs), inputs)
 
 
@@ -143,15 +134,12 @@ def _sentence_transformer_scorer(model: Any, join: str) -> Scorer:
         ids = model.tokenizer(prompted, truncation=True, max_length=model.max_seq_length).input_ids
         return [tuple(row) for row in ids]
 
-    joined = partial(_join_all, join)
-    return Scorer(
-        score_by_vectors(model.encode_query, model.encode_document, joined, model.similarity_pairwise), inputs
-    )
+    encoders = model.encode_query, model.encode_document
+    return Scorer(score_by_vectors(*encoders, partial(_join_all, join), model.similarity_pairwise), inputs)
 
 
 def _cross_encoder_scorer(model: Any, join: str) -> Scorer:
-    """Return a scorer by the logit of a question and a passage read together; how far it reads depends on both, so that
-    no pair counts as cut."""
+    """Return a scorer by logits. How far the model reads a passage depends on the question: no pair counts as cut."""
 
     def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
         pairs = list(zip(questions, _join_all(join, titles, texts), strict=True))
@@ -165,3 +153,27 @@ def distinct(values: Iterable[Any]) -> tuple[list[Any], list[int]]:
     positions: dict[Any, int] = {}
     rows = [positions.setdefault(value, len(positions)) for value in values]
     return list(positions), rows
+
+
+def bm25(corpus: Iterable[str]) -> Score:
+    """Return a scorer by BM25 with the texts' statistics; words are DPR's tokens in lower case, without stemming."""
+    documents = [Counter(_terms(text)) for text in corpus]
+    if not documents:
+        raise ValueError("BM25 needs texts to count words in")
+    average = sum(counts.total() for counts in documents) / len(documents)
+    frequency = Counter(term for counts in documents for term in counts)
+    idf = {term: math.log(1 + (len(documents) - n + 0.5) / (n + 0.5)) for term, n in frequency.items()}
+    unseen = math.log(1 + (len(documents) + 0.5) / 0.5)
+
+    def score(question: str, title: str, text: str) -> float:
+        counts = Counter(_terms(f"{title} {text}"))
+        norm = K1 * (1 - B + B * counts.total() / average)
+        return sum(
+            idf.get(term, unseen) * counts[term] / (counts[term] + norm) for term in _terms(question) if counts[term]
+        )
+
+    return lambda questions, titles, texts: [score(*row) for row in zip(questions, titles, texts, strict=True)]
+
+
+def _terms(text: str) -> list[str]:
+    return [token.lower() for token in answers.tokens(text)]

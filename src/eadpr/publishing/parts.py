@@ -17,19 +17,16 @@ from eadpr.storage.records import Passage
 from eadpr.training.encoder import Encoders, TextEncoder
 
 BLOCK = 65_536  # vectors at a time
-LONGEST_ID = 512  # bytes; vector databases take no longer ones as keys
 
 
-def find_dpr_obstacle(encoders: Encoders) -> str:
-    """Return why DPR's classes cannot hold the encoders, empty if they can."""
-    settings = encoders.passage.settings
-    if settings.pooling != "cls":
-        return f"DPR's classes take the first token's state, the arm has encoder.pooling: {settings.pooling}"
-    if settings.similarity != "dot" or encoders.passage.projection is not None:
-        return "DPR's classes leave the first token's state as it is, the arm normalises or projects it"
-    if (kind := encoders.passage.model.config.model_type) != "bert":
-        return f"DPR's classes hold a BERT, the arm is a {kind}"
-    return ""
+def check_dpr(encoder: TextEncoder) -> None:
+    """Raise ValueError for encoders that DPR's classes cannot hold: they take the first token's state of a BERT."""
+    settings, kind = encoder.settings, encoder.model.config.model_type
+    if (kind, settings.pooling, settings.similarity) != ("bert", "cls", "dot") or encoder.projection is not None:
+        raise ValueError(
+            "--with dpr: DPR's classes hold a BERT with encoder.pooling: cls, dot products and no layers above; this is"
+            f" {kind} with encoder.pooling: {settings.pooling}, {settings.similarity}; leave it out"
+        )
 
 
 def write_dpr(encoders: Encoders, folder: Path) -> None:
@@ -78,14 +75,4 @@ def write_vectors(vectors: Vectors, passages: Path, folder: Path) -> None:
     faiss.write_index(index, os.fspath(folder / "index"))
     with (folder / "docid").open("w", encoding="utf-8", newline="\n") as file:
         for batch in tables.batches(passages, Passage, ["id"]):
-            for passage_id in batch.column("id").to_pylist():
-                file.write(f"{_checked_key(passage_id, passages)}\n")
-
-
-def _checked_key(passage_id: str, passages: Path) -> str:
-    if passage_id.split() != [passage_id] or len(passage_id.encode()) > LONGEST_ID:
-        raise ValueError(
-            f"{passages}: id {passage_id[:40]!r} is not one word of at most {LONGEST_ID} bytes, which other engines' "
-            "keys must be; rename it in the source, or publish without --with vectors"
-        )
-    return passage_id
+            file.writelines(f"{passage_id}\n" for passage_id in batch.column("id").to_pylist())

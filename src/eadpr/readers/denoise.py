@@ -23,7 +23,6 @@ REASONS = ("unscored", "doubtful", "positive")
 class PassageScore(NamedTuple):
     """A reader's confidence, 0 to 1, that the passage answers the question; rows are in the order of the ranking."""
 
-    made_by = "score_passages"
     question_id: str
     passage_id: str
     score: float

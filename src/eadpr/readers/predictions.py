@@ -27,7 +27,6 @@ class Prediction(NamedTuple):
     an empty one. Yes and no have no place. `support` are the supporting sentences, None for a reader of passages.
     """
 
-    made_by = "read"
     question_id: str
     top_k: int
     answer: str

@@ -23,11 +23,10 @@ from eadpr.runtime import files, stage_code
 def _default_root() -> Path:
     command = ["git", "rev-parse", "--path-format=absolute", "--git-common-dir"]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        folder = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()).parent
     except (FileNotFoundError, subprocess.CalledProcessError):  # no git installed, or no repository
-        return Path.cwd() / ".cache" / "eadpr"
-    repository, *_ = str(Path(result.stdout.strip()).parent).split("/.dvc/tmp/exps/")
-    return Path(repository) / ".cache" / "eadpr"
+        folder = Path.cwd()
+    return Path(str(folder).partition("/.dvc/tmp/exps/")[0]) / ".cache" / "eadpr"
 
 
 def root() -> Path:
@@ -45,10 +44,7 @@ def fingerprint(*parts: object) -> str:
 
 
 def code(module: str) -> str:
-    """Hash the code of a module (its `__file__`) and of all modules of eadpr that it imports, for keys of kept work.
-
-    It works in an installed package without the repository, too.
-    """
+    """Hash the code of a module (its `__file__`) and of all modules of eadpr that it imports, for keys of kept work."""
     return fingerprint(stage_code.listed(Path(module).resolve(), Path(__file__).resolve().parents[2]))
 
 
@@ -76,18 +72,18 @@ def workspace(kind: str, key: str) -> Iterator[Path]:
 
 def seal(piece: Path) -> None:
     """Write the checksum of a complete file or folder next to it, for `intact`."""
-    files.write_text(_seal_path(piece), _checksum(piece))
+    files.write_text(piece.with_name(f"{piece.name}.sha256"), files.tree_sha256(piece))
 
 
 def intact(piece: Path) -> bool:
-    """Check that a file or folder exists and is as it was sealed.
+    """Check that a file or folder exists and is as it was sealed; one without a seal comes from a killed process.
 
-    A damaged one is set aside. One without a seal comes from a killed process and does not count.
+    A damaged one is set aside.
     """
-    seal_path = _seal_path(piece)
-    if not piece.exists() or not seal_path.exists():
+    sealed = piece.with_name(f"{piece.name}.sha256")
+    if not piece.exists() or not sealed.exists():
         return False
-    if seal_path.read_text(encoding="utf-8") == _checksum(piece):
+    if sealed.read_text(encoding="utf-8") == files.tree_sha256(piece):
         return True
     set_aside(piece)
     return False
@@ -99,11 +95,3 @@ def set_aside(piece: Path) -> None:
     files.discard(aside)
     os.replace(piece, aside)
     print(f"{piece} was damaged: it is {aside.name} now, and is made anew", file=sys.stderr, flush=True)
-
-
-def _checksum(piece: Path) -> str:
-    return files.tree_sha256(piece) if piece.is_dir() else files.sha256(piece)
-
-
-def _seal_path(piece: Path) -> Path:
-    return piece.with_name(f"{piece.name}.sha256")

@@ -1,6 +1,5 @@
 """Writing that leaves nothing unfinished under its final name, JSON, and hashes of contents."""
 
-import errno
 import glob
 import hashlib
 import json
@@ -11,65 +10,49 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-LITTLE = 4096  # bytes that may be free after a write failed for lack of space
-
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary sibling path to write a file or a folder to; it replaces `path` when the block succeeds.
 
     It is synced to disk first, so a power cut leaves the earlier version or the new one. Its name holds the process id:
-    siblings left by processes that are gone are cleared. An error of a full disk that names no file names `path`.
+    siblings left by processes that are gone are cleared. An error of a full disk, which names no file, names `path`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for stale in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-        if _is_running(stale.name.split(".")[-2]):
-            continue
-        if ".earlier." in stale.name:
-            _restore(stale, path)
-        else:
+        if not is_running(stale.name.split(".")[-2]):
+            if ".earlier." in stale.name and not path.exists():
+                os.replace(stale, path)  # killed between the two renames below
             discard(stale)
     temporary, earlier = (path.with_name(f".{path.name}.{kind}{os.getpid()}.tmp") for kind in ("", "earlier."))
     discard(temporary)
-    discard(earlier)
     try:
         yield temporary
-        _sync_tree(temporary)
+        for part in [*temporary.rglob("*"), temporary]:
+            if not part.is_symlink():
+                _sync(part)
         if path.exists() and (path.is_dir() or temporary.is_dir()):
             os.replace(path, earlier)  # renamed first: a kill during deletion leaves no part of it under its name
         os.replace(temporary, path)
         _sync(path.parent)
-    except Exception as error:
-        if not _is_full_disk(error, path.parent):
-            raise
-        raise OSError(errno.ENOSPC, "no space left on the disk; free some and run again", str(path)) from error
+    except OSError as error:
+        error.filename = error.filename or str(path)  # of a full disk, which names no file
+        raise
     finally:
         discard(temporary)
-        _restore(earlier, path)
+        if earlier.exists() and not path.exists():
+            os.replace(earlier, path)
+        discard(earlier)
 
 
-def _restore(earlier: Path, path: Path) -> None:
-    """Move the earlier version back where `path` does not exist; otherwise delete it."""
-    if earlier.exists() and not path.exists():
-        os.replace(earlier, path)
-    discard(earlier)
-
-
-def _is_running(process: str) -> bool:
+def is_running(process: str) -> bool:
     try:
         os.kill(int(process), 0)
-    except (ValueError, OverflowError, ProcessLookupError):
-        return False
     except PermissionError:  # it runs as another user
         return True
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
     return True
-
-
-def _sync_tree(path: Path) -> None:
-    for part in [*path.rglob("*"), path]:
-        if not part.is_symlink():
-            _sync(part)
 
 
 def _sync(path: Path) -> None:
@@ -78,14 +61,6 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _is_full_disk(error: Exception, folder: Path) -> bool:
-    """Recognise an error of a full disk that names no file; torch's does not even mention space."""
-    if isinstance(error, OSError):
-        return error.errno in FULL and error.filename is None
-    full = "No space left" in str(error) or shutil.disk_usage(folder).free < LITTLE
-    return full and not isinstance(error, ValueError)
 
 
 def discard(path: Path) -> None:
@@ -114,14 +89,13 @@ def write_json(path: Path, value: object) -> None:
 
 def read_json(path: Path, *keys: str) -> Any:
     """Read JSON that a stage wrote; raises ValueError where it is malformed or no object with these keys."""
-    rebuild = "run `dvc repro` to make it anew"
     try:
         value = json.loads(path.read_bytes())
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON ({error}); {rebuild}") from error
+        raise ValueError(f"{path} is not JSON ({error}); run `dvc repro` to rebuild it") from error
     for key in keys:
         if not isinstance(value, dict) or key not in value:
-            raise ValueError(f"{path} has no {key!r}; {rebuild}")
+            raise ValueError(f"{path} has no {key!r}; run `dvc repro` to rebuild it")
     return value
 
 
@@ -130,9 +104,11 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def tree_sha256(folder: Path) -> str:
-    """Hash the relative names and contents of all files below a folder."""
+def tree_sha256(path: Path) -> str:
+    """Hash a file, or the relative names and contents of all files below a folder."""
+    if not path.is_dir():
+        return sha256(path)
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{sha256(path)}\n".encode())
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
+        digest.update(f"{file.relative_to(path).as_posix()}\0{sha256(file)}\n".encode())
     return digest.hexdigest()

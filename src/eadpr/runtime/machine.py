@@ -23,9 +23,8 @@ class Machine(Section):
 def settle(machine: Machine, *, spinning: bool = True) -> None:
     """Set this process up for the machine's settings.
 
-    `spinning` threads keep their cores busy while they wait for the next operation. That speeds up work that splits
-    its operations among threads, such as search, and takes the cores from anything else that runs: pieces side by side
-    (`parallel`), other processes.
+    `spinning` threads keep their cores busy while they wait for the next operation: good for work that splits its
+    operations among threads, such as search, and bad for pieces side by side (`parallel`) and other processes.
     """
     if not spinning:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -69,13 +68,10 @@ def devices() -> list[str]:
 
 
 def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
-    """Make the cache key of work that a module (its `__file__`) does with input files or folders.
-
-    `parts` are further JSON values or sections. Libraries, device and the module's code are part of the key.
-    """
-    hashes = [files.tree_sha256(path) if path.is_dir() else files.sha256(path) for path in inputs]
+    """Return the cache key of work that a module (its `__file__`) does with input files or folders; `parts` are further
+    JSON values or sections. Libraries, device and the module's code are part of the key."""
     plain = [part.model_dump() if isinstance(part, Section) else part for part in parts]
-    return cache.fingerprint(hashes, plain, libraries(), device(), cache.code(module))
+    return cache.fingerprint(list(map(files.tree_sha256, inputs)), plain, libraries(), device(), cache.code(module))
 
 
 def autocast(machine: Machine):
@@ -92,8 +88,7 @@ def autocast(machine: Machine):
 def place_model(model, machine: Machine):
     """Move a model to the device for passes under `autocast`.
 
-    Where these compute in bfloat16, weights of matrix products are converted now instead of in each pass: the same
-    results with about half the memory.
+    Where these are in bfloat16, matrix weights are converted now, not in each pass: the same results, half the memory.
     """
     import torch
     from torch.nn import Embedding, Linear

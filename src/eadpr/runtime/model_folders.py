@@ -1,8 +1,5 @@
-"""Model folders of the user (base.model, annotator.model), which DVC does not track.
-
-The stage `configs` passes hashes of their files to the stages that load them: other files rerun these stages, and a
-folder that has changed since is refused.
-"""
+"""Model folders of the user (base.model, annotator.model), which DVC does not track: `configs` passes hashes of their
+files to the stages that load them, and a folder that has changed since is refused."""
 
 import os
 from pathlib import Path
@@ -15,8 +12,7 @@ READ = (".codes", ".json", ".model", ".safetensors", ".spm", ".txt")  # config, 
 
 
 class ModelFiles(Section):
-    """Hashes by file name of the files that loading reads, such as `question_encoder/model.safetensors`; empty for a
-    model of the hub."""
+    """Hashes of what loading reads by file name, such as `question_encoder/model.safetensors`; none for hub models."""
 
     sha256: dict[str, str]
 
@@ -58,7 +54,5 @@ def check(model: str, expected: ModelFiles) -> None:
     old, new = expected.sha256, model_files(model).sha256
     changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
     if changed:
-        raise ValueError(
-            f"{model}: {', '.join(changed)} changed, came or went since the stage `configs` read the folder; run"
-            " `dvc repro -f configs` and then `dvc repro`"
-        )
+        names = ", ".join(changed)
+        raise ValueError(f"{model}: {names} changed since `configs`; run `dvc repro -f configs` and then `dvc repro`")

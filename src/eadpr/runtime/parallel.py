@@ -7,7 +7,6 @@ pieces in turn with all threads in each operation. The number of threads does no
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import cache
 from typing import TypeVar
 
@@ -30,12 +29,15 @@ def spread(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, together
     if threads == 1 or not together or machine.device() != "cpu":
         yield from map(work, pieces)
         return
-    modes = _modes()
+    grad, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+    low, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
 
     def in_modes(piece: Piece) -> Result:
-        with ExitStack() as stack:
-            for mode in modes:
-                stack.enter_context(mode())
+        with (
+            torch.inference_mode(inference),
+            torch.set_grad_enabled(grad),
+            torch.autocast("cpu", dtype=dtype, enabled=low),
+        ):
             return work(piece)
 
     torch.set_num_threads(1)  # this thread's own work between the pieces must not take their cores
@@ -46,10 +48,7 @@ def spread(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, together
 
 
 def ahead(make: Callable[[Piece], Result], pieces: Iterable[Piece], *, threads: int) -> Iterator[Result]:
-    """Yield `make` of each piece in order; up to `threads` are prepared while the caller works on an earlier one.
-
-    With 0 threads each is made on demand.
-    """
+    """Yield `make` of each piece in order; up to `threads`, perhaps 0, are prepared while the caller works on one."""
     if not threads:
         yield from map(make, pieces)
         return
@@ -76,10 +75,7 @@ def add_gradients(
     *,
     together: bool = True,
 ) -> None:
-    """Add the `gradients` of each piece, one or None a parameter, to `parameters`.
-
-    Pieces are added in order, so that the sums have the same bytes every time.
-    """
+    """Add the `gradients` of each piece, one or None a parameter, to `parameters`, in order, for the same bytes."""
     for piece_gradients in spread(gradients, pieces, together=together):
         for parameter, gradient in zip(parameters, piece_gradients, strict=True):
             if gradient is not None:
@@ -87,26 +83,12 @@ def add_gradients(
 
 
 def uses_dropout(module: torch.nn.Module) -> bool:
-    """Check for a dropout above 0, with which a training pass draws from torch's generator.
-
-    Some models keep the rate of a dropout in an attribute and not in a module.
-    """
+    """Check for a dropout above 0, in a module or an attribute of one: then training draws from torch's generator."""
     return any(
         "dropout" in name.lower() + type(part).__name__.lower() and isinstance(value, float) and value > 0
         for part in module.modules()
         for name, value in vars(part).items()
     )
-
-
-def _modes() -> list[Callable]:
-    """Return contexts that give another thread this thread's modes."""
-    grad, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
-    low, dtype = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
-    return [
-        lambda: torch.inference_mode(inference),
-        lambda: torch.set_grad_enabled(grad),
-        lambda: torch.autocast("cpu", dtype=dtype, enabled=low),
-    ]
 
 
 @cache

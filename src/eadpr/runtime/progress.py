@@ -11,10 +11,8 @@ LINE_EVERY = 10.0  # seconds between lines in a log
 
 @contextmanager
 def progress(label: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[Callable[[int], None]]:
-    """Yield a function that takes the number of units done since its last call, from any thread.
-
-    `done` units come from a killed run: they count as done, but not for the speed.
-    """
+    """Yield a function that takes the number of units done since its last call, from any thread; `done` units come from
+    a killed run and do not count for the speed."""
     lock = threading.Lock()
     with (_bar if sys.stderr.isatty() else _lines)(label, total, unit, done) as advance:
 

@@ -1,4 +1,4 @@
-"""Records of runs: time, memory, libraries and machine of each command. No hash covers them, since they always differ.
+"""Records of runs: time, memory and versions of each command. No hash covers them, since they always differ.
 
 There is one JSON file per command line in `$EADPR_CACHE/runs`, of its last successful run.
 """
@@ -10,12 +10,12 @@ import platform
 import resource
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 from eadpr.runtime import cache, files
 
-LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "pyserini", "faiss-cpu", "faiss-gpu")
+LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow")
 KIB_PER_GIB = 2**20
 
 
@@ -24,14 +24,18 @@ def record(command: Sequence[str], seconds: float) -> None:
 
     Where it cannot be written, print that and go on: the stage has done its work.
     """
+    # The path of a config file may hold another one later.
+    config, torch = Path(dict(itertools.pairwise(command)).get("--config", "")), sys.modules.get("torch")
+    on_gpu = torch is not None and torch.cuda.is_available()
     values = {
         "command": list(command),
-        "config": _config(command),
+        "config": files.sha256(config) if config.is_file() else None,
         "seconds": round(seconds, 1),
         "memory_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / KIB_PER_GIB, 3),
+        "gpu": torch.cuda.get_device_name() if on_gpu else None,
+        "gpu_memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 3) if on_gpu else None,
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
-        **_gpu(),
-        "libraries": {name: number for name in LIBRARIES if (number := _version(name))},
+        "libraries": {name: version(name) for name in LIBRARIES},
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
     }
     try:
@@ -44,27 +48,3 @@ def recorded() -> Iterator[dict]:
     """Read all records, the oldest first."""
     for path in sorted((cache.root() / "runs").glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
         yield json.loads(path.read_text(encoding="utf-8"))
-
-
-def _config(command: Sequence[str]) -> str | None:
-    """Hash the config file, because the path may hold another one later."""
-    path = Path(dict(itertools.pairwise(command)).get("--config", ""))
-    return files.sha256(path) if path.is_file() else None
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _gpu() -> dict[str, object]:
-    """Return the GPU's name and the peak memory of tensors; None without a GPU or torch."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available():
-        return {"gpu": None, "gpu_memory_gib": None}
-    return {
-        "gpu": torch.cuda.get_device_name(),
-        "gpu_memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 3),
-    }

@@ -18,8 +18,7 @@ class Section(BaseModel):
 
 
 class Sets(Section):
-    """The question sets (`set/split`) of a collection for training, evaluation, its annotator, and validation; without
-    a set for validation, a share of the training questions serves."""
+    """The question sets (`set/split`) of a collection; without one for validation, a share of training serves."""
 
     train: list[str]
     evaluate: list[str]
@@ -43,13 +42,10 @@ def read(path: Path, **sections: type[Section]) -> tuple:
 
 
 def checked(kind: type[Section], value: object, path: Path, *keys: str) -> Section:
-    """Validate a value of a file that the pipeline wrote; ValueError names the file, the first wrong key and why.
-
-    `keys` lead to the value in the file.
-    """
+    """Validate a value of a file that the pipeline wrote, at `keys`; ValueError names the first wrong key and why."""
     try:
         return kind.model_validate(value)
     except ValidationError as error:
         wrong = error.errors()[0]
         where = ".".join(map(str, [*keys, *wrong["loc"]]))
-        raise ValueError(f"{path}: {where}: {wrong['msg']}; run `dvc repro` to make it anew") from error
+        raise ValueError(f"{path}: {where}: {wrong['msg']}; run `dvc repro` to rebuild it") from error

@@ -2,9 +2,6 @@
 
 DVC reruns a stage when its list, written by `configs`, changes, and a killed stage resumes only from work of the same
 code (`cache.code`). The hash is of the syntax tree, so that better words, a comment or a line break rerun nothing.
-
-A stage has one dependency on its list instead of one on each of its forty modules: DVC reads and rewrites dvc.lock
-after every stage, and so many entries took most of the time of a run with little to do.
 """
 
 import ast
@@ -14,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 TOPS = ("eadpr", "stages")  # packages in src or in the repository's root
-# No list names these files, because they decide no byte: telemetry (tests/test_progress.py) and the names for users.
+# No list names these files, because they decide no byte: telemetry and the names for users.
 UNLISTED = ("eadpr/runtime/progress.py", "eadpr/runtime/runs.py", "src/eadpr/__init__.py")
 
 
@@ -38,18 +35,16 @@ def closure(path: Path, root: Path) -> list[Path]:
         if file not in seen and not file.as_posix().endswith(UNLISTED):
             seen.add(file)
             todo.extend(imports(file, root))
-    return sorted(file for file in seen if _read(file, root)[0] != _NOTHING)
+    return sorted(file for file in seen if _read(file, root)[0] != NOTHING)
 
 
 def imports(path: Path, root: Path) -> tuple[Path, ...]:
-    """Return the files of the repository that `path` imports, inside functions too, and data files that it names in its
-    folder."""
     return _read(path, root)[1]
 
 
 @cache
 def _read(path: Path, root: Path) -> tuple[str, tuple[Path, ...]]:
-    """Return the hash of a file and its imports."""
+    """Return the hash of a file, and the files that it imports, inside functions too, or names in its folder."""
     if path.suffix != ".py":
         return hashlib.sha256(path.read_bytes()).hexdigest(), ()
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
@@ -67,7 +62,7 @@ def _read(path: Path, root: Path) -> tuple[str, tuple[Path, ...]]:
                 imported.add(data_files[node.value])
             continue
         imported |= {file for name in names for file in _files(name, root)}
-    return _hash(tree), tuple(sorted(imported - {path}))
+    return hashlib.sha256(_text(tree).encode()).hexdigest(), tuple(sorted(imported - {path}))
 
 
 @cache
@@ -77,19 +72,13 @@ def _files(module: str, root: Path) -> tuple[Path, ...]:
     if parts[0] not in TOPS:
         return ()
     paths = [top.joinpath(*parts[:length]) for length in range(1, len(parts) + 1) for top in (root / "src", root)]
-    candidates = [file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py")]
-    return tuple(file for file in candidates if file.is_file())
-
-
-def _hash(tree: ast.Module) -> str:
-    return hashlib.sha256(_text(tree).encode()).hexdigest()
+    return tuple(file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file())
 
 
 def _text(node: object) -> str:
     """Write a syntax tree without docstrings as text, the same for every version of Python.
 
-    Empty fields are omitted, because newer versions have more of them, and letters are escaped, because newer versions
-    count more as printable.
+    Empty fields are omitted, because newer versions have more, and letters escaped: newer ones count more as printable.
     """
     if isinstance(node, ast.AST):
         fields = ((name, _text(value)) for name, value in ast.iter_fields(node))
@@ -105,4 +94,4 @@ def _is_docstring(node: object) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-_NOTHING = _hash(ast.Module([], []))
+NOTHING = hashlib.sha256(b"Module()").hexdigest()  # of a file without code

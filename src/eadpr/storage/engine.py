@@ -3,11 +3,13 @@
 A query orders the rows that are written by explicit keys, so that no byte depends on the number of threads.
 """
 
-import fcntl
+import glob
 import os
+import platform
+import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,34 +35,22 @@ def connect() -> Iterator[Connection]:
     ValueError for a damaged table, for an error of a Python function in a query and for a malformed $EADPR_MEMORY.
     """
     memory = os.environ.get("EADPR_MEMORY", MEMORY)
-    with _spill() as spill, _open(memory, spill) as connection:
+    with _spill_folder() as spill:
+        settings = {"memory_limit": memory, "threads": min(cores(), THREADS), "temp_directory": spill}
+        settings |= dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), False)
         try:
-            yield connection
+            connection = duckdb.connect(config=settings)
+        except duckdb.ParserException as error:
+            raise ValueError(f"EADPR_MEMORY is {memory!r}, which is no size; write one such as 2GiB") from error
+        try:
+            with connection:
+                yield connection
         except duckdb.OutOfMemoryException as error:
             raise MemoryError(f"{error}; set EADPR_MEMORY, e.g. to 2GiB (it is {memory})") from error
         except duckdb.IOException as error:
             raise OSError(str(error)) from error
         except duckdb.InvalidInputException as error:
             raise ValueError(str(error)) from error
-        except duckdb.Error as error:
-            if type(error) is not duckdb.Error:  # a bug in a query
-                raise
-            paths = ", ".join(_viewed_paths(connection))
-            raise ValueError(f"one of {paths} is damaged ({error}); run `dvc repro` to rebuild it") from error
-
-
-def _viewed_paths(connection: Connection) -> list[str]:
-    query = "SELECT comment FROM duckdb_views() WHERE comment IS NOT NULL ORDER BY comment"
-    return [path for (path,) in connection.execute(query).fetchall()]
-
-
-def _open(memory: str, spill: str) -> Connection:
-    settings = {"memory_limit": memory, "threads": min(cores(), THREADS), "temp_directory": spill}
-    settings |= dict.fromkeys(("autoinstall_known_extensions", "autoload_known_extensions"), False)
-    try:
-        return duckdb.connect(config=settings)
-    except duckdb.ParserException as error:
-        raise ValueError(f"EADPR_MEMORY is {memory!r}, which is no size; write one such as 2GiB") from error
 
 
 def cores() -> int:
@@ -69,26 +59,14 @@ def cores() -> int:
 
 
 @contextmanager
-def _spill() -> Iterator[str]:
-    """Make a folder of the cache, locked while it is in use; folders of killed processes are removed first."""
-    root = cache.root()
-    with ExitStack() as stack:
-        with (root / "spill.lock").open("w") as gate:  # so that no process removes a folder that is not yet locked
-            fcntl.flock(gate, fcntl.LOCK_EX)
-            for stale in root.glob("spill-*"):
-                # It may be in use, gone by now, or belong to another user of the cache.
-                with suppress(BlockingIOError, FileNotFoundError, PermissionError), ExitStack() as handles:
-                    _lock(stale, handles, fcntl.LOCK_NB)
-                    files.discard(stale)
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="spill-", dir=root))
-            _lock(folder, stack)
+def _spill_folder() -> Iterator[str]:
+    """Make a folder of the cache; those of processes of this machine that were killed are removed first."""
+    root, prefix = cache.root(), f"spill-{platform.node()}-"
+    for stale in root.glob(f"{prefix}*"):
+        if not files.is_running(stale.name.removeprefix(prefix).partition("-")[0]):
+            shutil.rmtree(stale, ignore_errors=True)  # another process may remove it too
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-", dir=root) as folder:
         yield folder
-
-
-def _lock(folder: str | Path, stack: ExitStack, flags: int = 0) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    stack.callback(os.close, handle)
-    fcntl.flock(handle, fcntl.LOCK_EX | flags)
 
 
 @contextmanager
@@ -102,10 +80,8 @@ def as_written(connection: Connection) -> Iterator[None]:
 def view(connection: Connection, name: str, path: Path, record: type) -> None:
     """Check a table's file and make it known to queries as `name`, with the column POSITION added."""
     tables.check(path, record)
-    literal = "".join(f"[{c}]" if c in "*?[" else c for c in str(path))  # DuckDB takes the path for a pattern
-    connection.read_parquet([literal], file_row_number=True).create_view(name)
-    quoted = str(path).replace("'", "''")
-    connection.execute(f"COMMENT ON VIEW {name} IS '{quoted}'")  # for errors that name no file
+    # DuckDB takes the path for a pattern.
+    connection.read_parquet([glob.escape(str(path))], file_row_number=True).create_view(name)
 
 
 def batches(connection: Connection, query: str, parameters: Parameters = None) -> Iterator[pa.RecordBatch]:
@@ -139,25 +115,20 @@ def filling(connection: Connection, name: str, record: type) -> Iterator[Callabl
     """Create the table `name` and yield a function that appends a record; after the block the table has all."""
     connection.from_arrow(tables.schema(record).empty_table()).create(name)
     with (
-        connection.cursor() as cursor,
-        tables.in_background(lambda table: cursor.from_arrow(table).insert_into(name)) as insert,
-        tables.in_chunks(record, insert) as append,
+        connection.cursor() as cursor,  # an insertion ends a stream of its own connection
+        tables.in_chunks(record, lambda table: cursor.from_arrow(table).insert_into(name)) as append,
     ):
         yield append
 
 
 def value(connection: Connection, query: str, parameters: Parameters = None) -> Any:
-    """Return the single value of a query with one row and one column."""
-    ((result,),) = connection.execute(query, parameters).fetchall()
-    return result
+    """Return the first value of a query's first row."""
+    return connection.execute(query, parameters).fetchone()[0]
 
 
 def group_rows(stream: Iterable[pa.RecordBatch], keys: Sequence[str], lists: Collection[str]) -> Iterator[pa.Table]:
-    """Make one row of the consecutive rows with the same integer `keys`.
-
-    Columns in `lists` become lists of the values that are not null; other columns keep the group's first value. Memory
-    is one batch and one group.
-    """
+    """Make one row of the consecutive rows with the same integer `keys`. Columns in `lists` become lists of the values
+    that are not null; others keep the group's first value. Memory is one batch and one group."""
     waiting: pa.Table | None = None
     for batch in stream:
         table = pa.Table.from_batches([batch])

@@ -5,9 +5,7 @@ only the rows that are read take memory.
 """
 
 import hashlib
-import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -17,41 +15,29 @@ from eadpr.runtime import cache, files
 from eadpr.storage import tables
 from eadpr.storage.records import Passage, Span
 
-LARGE = 256 * 2**20  # bytes of Parquet; the copy of a larger file stays in the cache for the next stage
-
 
 class PassageStore:
     """The passages of a `passages.parquet`; a row is a passage's position in the file, from 0."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with ExitStack() as stack:
-            folder = _mappable_copy(path, stack)
-            self._table = pa.ipc.open_file(pa.memory_map(str(folder / "passages.arrow"))).read_all()
-            self._hashes, self._order = (
-                np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in ("hashes", "order")
-            )
+        folder = _map_columns(path)
+        self._table = pa.ipc.open_file(pa.memory_map(str(folder / "passages.arrow"))).read_all()
+        # A view as an array: each look-up in a memmap would make another one.
+        self._hashes = np.load(folder / "hashes.npy", mmap_mode="r").view(np.ndarray)
+        self._order = np.load(folder / "order.npy", mmap_mode="r").view(np.ndarray)
 
     def __len__(self) -> int:
         return len(self._table)
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """Return the rows of passage ids, shape (len(ids),), int64; raises ValueError for an unknown id."""
-        hashes = hash_ids(ids)
-        starts = np.searchsorted(self._hashes, hashes).tolist()
-        return np.array([self._row(*lookup) for lookup in zip(ids, hashes, starts, strict=True)], dtype=np.int64)
-
-    def _row(self, passage_id: str, digest: np.uint64, start: int) -> int:
-        # Ids with the same hash are neighbours from `start` on.
-        for position in range(start, len(self)):
-            if self._hashes[position] != digest:
-                break
-            row = int(self._order[position])
-            if self._table["id"][row].as_py() == passage_id:
-                return row
-        raise ValueError(
-            f"passage id {passage_id!r} is not in {self.path}; a table was made from other passages, run `dvc repro`"
-        )
+        rows = np.empty(len(ids), dtype=np.int64)
+        for i, place in enumerate(np.searchsorted(self._hashes, hash_ids(ids)).tolist()):
+            if place == len(self) or self._table["id"][int(self._order[place])].as_py() != ids[i]:
+                raise ValueError(f"passage id {ids[i]!r} is not in {self.path}; run `dvc repro` to rebuild its tables")
+            rows[i] = self._order[place]
+        return rows
 
     def ids(self, rows: Iterable[int]) -> list[str]:
         return self._take("id", rows)
@@ -76,19 +62,16 @@ class PassageStore:
         return values
 
 
-def _mappable_copy(path: Path, stack: ExitStack) -> Path:
-    """Copy the passages to a folder of the cache, or a small file to one that is temporary, and return the folder."""
-    if path.exists() and path.stat().st_size >= LARGE:
-        key = cache.fingerprint("passages", cache.code(__file__), files.sha256(path))
-        folder = cache.root() / "passages" / key / "columns"
-        if not folder.exists():
-            with cache.workspace("passages", key):
-                if not folder.exists():  # another process may have made it by now
-                    with files.new_folder(folder) as temporary:
-                        _copy(path, temporary)
-        return folder
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="eadpr-passages-")))
-    _copy(path, folder)
+def _map_columns(path: Path) -> Path:
+    """Copy the passages to a folder of the cache, unless that is done, and return the folder."""
+    tables.check(path, Passage)
+    key = cache.fingerprint("passages", cache.code(__file__), files.sha256(path))
+    folder = cache.root() / "passages" / key / "columns"
+    if not folder.exists():
+        with cache.workspace("passages", key):
+            if not folder.exists():  # another process may have made it by now
+                with files.new_folder(folder) as temporary:
+                    _copy(path, temporary)
     return folder
 
 
@@ -106,6 +89,9 @@ def _copy(path: Path, folder: Path) -> None:
 
 
 def hash_ids(ids: Sequence[str]) -> np.ndarray:
-    """Hash ids to (n,) uint64; a million ids as strings would take a hundred times the memory."""
+    """Hash ids to (n,) uint64; a million ids as strings would take a hundred times the memory.
+
+    Of 21 million ids two share a hash with a probability of 1e-5; the second of them would be refused as unknown.
+    """
     digests = b"".join(hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids)
     return np.frombuffer(digests, dtype=np.uint64)

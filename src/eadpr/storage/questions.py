@@ -4,7 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from eadpr.storage import engine, tables
-from eadpr.storage.records import Question, SetMember
+from eadpr.storage.records import Context, Question, SetMember
+
+GIVEN = "given"  # `source` of a positive that the collection names
+_GRADED = "SELECT question_id, passage_id, grade FROM contexts WHERE role = 'positive' AND grade IS NOT NULL"
 
 
 def create_asked(connection: engine.Connection, records: Path, sets: Mapping[str, Collection[str]]) -> None:
@@ -54,3 +57,14 @@ def read_questions(questions: Path, ids: Collection[str]) -> Iterator[Question]:
     """Stream the questions with these ids, in the order of the file."""
     selected = frozenset(ids)
     return (question for question in tables.rows(questions, Question) if question.id in selected)
+
+
+def grades(records: Path) -> dict[str, dict[str, float]]:
+    """Return passage ids with the grades of a user's judgements (BEIR's and TREC's qrels) for every question that has
+    any; an ungraded positive counts 1."""
+    by_question: dict[str, dict[str, float]] = {}
+    with engine.connect() as connection:
+        engine.view(connection, "contexts", records / "contexts.parquet", Context)
+        for question_id, passage_id, grade in connection.execute(_GRADED).fetchall():
+            by_question.setdefault(question_id, {})[passage_id] = grade
+    return by_question

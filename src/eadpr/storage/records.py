@@ -1,7 +1,6 @@
 """Record types: the columns of every Parquet file are the fields of one of them.
 
-Offsets are in characters (Python string indices) and half open. `made_by` names the stage that writes the table, for
-error messages.
+Offsets are in characters (Python string indices) and half open.
 """
 
 from typing import NamedTuple
@@ -19,7 +18,6 @@ class ScoredSpan(NamedTuple):
 
 
 class Passage(NamedTuple):
-    made_by = "prepare"
     id: str
     title: str
     text: str
@@ -30,7 +28,6 @@ class Question(NamedTuple):
     """A question. `answers` may be empty; `answer_kind` is string, regex or yes-no; `hops` are the supporting passages
     in order."""
 
-    made_by = "prepare"
     id: str
     question: str
     answers: list[str]
@@ -54,7 +51,6 @@ class Question(NamedTuple):
 class SetMember(NamedTuple):
     """The membership of a question in a set; params.yaml writes `set/split`."""
 
-    made_by = "prepare"
     question_set: str
     split: str
     question_id: str
@@ -67,7 +63,6 @@ class Context(NamedTuple):
     spelling where it differs from the passage's title.
     """
 
-    made_by = "prepare"
     question_id: str
     passage_id: str
     role: str
@@ -88,7 +83,6 @@ class Origin(NamedTuple):
     """The place of a question in its source: `row` counts from 1 in `file`. `facts` are HotpotQA's supporting facts,
     as its file writes them."""
 
-    made_by = "prepare"
     question_id: str
     file: str
     row: int
@@ -98,7 +92,6 @@ class Origin(NamedTuple):
 class Positive(NamedTuple):
     """A positive passage; `source` is given or bm25, `gold` is the evidence that the source annotated."""
 
-    made_by = "positives"
     question_id: str
     passage_id: str
     source: str
@@ -112,7 +105,6 @@ class Fold(NamedTuple):
     Both are drawn by the title of the first positive, so that questions about one article share them.
     """
 
-    made_by = "positives"
     question_id: str
     role: str
     half: int
@@ -121,7 +113,6 @@ class Fold(NamedTuple):
 class Ranked(NamedTuple):
     """One row of a ranking; rank 1 is the best, rows are ordered by question (as in questions), then rank."""
 
-    made_by = "bm25 or retrieve"
     question_id: str
     passage_id: str
     rank: int
@@ -131,7 +122,6 @@ class Ranked(NamedTuple):
 class RankedPath(NamedTuple):
     """One row of a ranking of paths: passages in the order of the hops; `score` is the sum of `hop_scores`."""
 
-    made_by = "retrieve_multihop"
     question_id: str
     rank: int
     passage_ids: list[str]
@@ -140,7 +130,6 @@ class RankedPath(NamedTuple):
 
 
 class Negative(NamedTuple):
-    made_by = "negatives"
     question_id: str
     passage_id: str
     source: str
@@ -154,7 +143,6 @@ class Evidence(NamedTuple):
     placebo is a row too: its chosen span is cut where evidence would be.
     """
 
-    made_by = "evidence"
     question_id: str
     passage_id: str
     strategy: str
@@ -172,7 +160,6 @@ class Distractor(NamedTuple):
     """A positive's text without evidence; `form` is cut, filled, swapped or written, `removed` are the positive's
     spans that the text lacks, and `level` is always 0."""
 
-    made_by = "distractors"
     question_id: str
     passage_id: str
     strategy: str
@@ -188,7 +175,6 @@ class NearDuplicate(NamedTuple):
     `number` counts from 0 within the question; a corpus with n near-duplicates per question takes the numbers below n.
     """
 
-    made_by = "near_duplicates"
     question_id: str
     passage_id: str
     number: int
@@ -201,7 +187,6 @@ class Example(NamedTuple):
     """A training example. `positive`, `negatives` and `others`, the question's other positives, are passage ids;
     `distractors` is [0] where the table of distractors has one of the same question and positive, else empty."""
 
-    made_by = "examples"
     question_id: str
     role: str
     positive: str
@@ -218,7 +203,6 @@ class PairScore(NamedTuple):
     that it sees two equal texts: such pairs are counted and left out of every measure.
     """
 
-    made_by = "probe"
     question_id: str
     passage_id: str
     variant: str
@@ -232,7 +216,6 @@ class Outcome(NamedTuple):
     `type` is the question's first wh-word; `hop_type` (bridge, comparison) and `relation` are the source's.
     """
 
-    made_by = "evaluate"
     question_set: str
     question_id: str
     type: str

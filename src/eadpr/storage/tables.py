@@ -3,7 +3,6 @@
 import types
 import typing
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
@@ -66,7 +65,6 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
     with (
         replacing(path) as temporary,
         pq.ParquetWriter(temporary, schema(record), compression="zstd", version="2.6") as writer,
-        in_background(writer.write_table) as write_table,
     ):
         waiting: pa.Table | None = None
 
@@ -75,42 +73,22 @@ def writing(path: Path, record: type) -> Iterator[typing.Callable[[pa.Table], No
             waiting = table if waiting is None else pa.concat_tables([waiting, table])
             full = len(waiting) - len(waiting) % ROW_GROUP
             if full:
-                write_table(waiting.slice(0, full).combine_chunks(), row_group_size=ROW_GROUP)
+                writer.write_table(waiting.slice(0, full).combine_chunks(), row_group_size=ROW_GROUP)
                 waiting = waiting.slice(full)
 
         yield append
         if waiting is not None:
-            write_table(waiting.combine_chunks(), row_group_size=ROW_GROUP)
+            writer.write_table(waiting.combine_chunks(), row_group_size=ROW_GROUP)
 
 
 @contextmanager
-def in_background(work: typing.Callable) -> Iterator[typing.Callable]:
-    """Yield a function that has a thread do `work`, one call after the other, while the caller goes on.
-
-    An error of a call is raised by the next one, or at the end of the block.
-    """
-    with ThreadPoolExecutor(1) as pool:
-        last = pool.submit(int)
-
-        def call(*arguments: object, **options: object) -> None:
-            nonlocal last
-            last.result()
-            last = pool.submit(work, *arguments, **options)
-
-        yield call
-        last.result()
-
-
-@contextmanager
-def in_chunks(
-    record: type, append: typing.Callable[[pa.Table], None], size: int = CHUNK
-) -> Iterator[typing.Callable[[tuple], None]]:
-    """Yield a function that takes a record; `append` gets tables of `size` records, the last one after the block."""
+def in_chunks(record: type, append: typing.Callable[[pa.Table], None]) -> Iterator[typing.Callable[[tuple], None]]:
+    """Yield a function that takes a record; `append` gets tables of CHUNK records, the last one after the block."""
     waiting: list[tuple] = []
 
     def add(row: tuple) -> None:
         waiting.append(row)
-        if len(waiting) == size:
+        if len(waiting) == CHUNK:
             append(as_table(record, waiting))
             waiting.clear()
 
@@ -121,52 +99,35 @@ def in_chunks(
 
 def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
     """Write records, holding one row group in memory, and return their number."""
-    count = 0
-    with writing(path, record) as append, in_chunks(record, append, ROW_GROUP) as add:
-        for row in rows:
-            add(row)
-            count += 1
+    count, rows = 0, iter(rows)
+    with writing(path, record) as append:
+        while chunk := list(islice(rows, ROW_GROUP)):
+            append(as_table(record, chunk))
+            count += len(chunk)
     return count
-
-
-@contextmanager
-def _readable(path: Path, record: type) -> Iterator[None]:
-    """Name the file in the errors that Arrow raises for a damaged one."""
-    try:
-        yield
-    except (MemoryError, PermissionError):
-        raise
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} is not a readable Parquet file ({error}); {_rebuild(record)}") from error
-
-
-def _rebuild(record: type) -> str:
-    return f"run `dvc repro` to rebuild it (stage {record.made_by})"
 
 
 def check(path: Path, record: type) -> pq.ParquetFile:
     """Open a table; raises FileNotFoundError or ValueError where the file is no table of `record`."""
+    rebuild = "run `dvc repro` to rebuild it"
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; {_rebuild(record)}")
-    with _readable(path, record):
+        raise FileNotFoundError(f"{path} does not exist; {rebuild}")
+    try:
         file = pq.ParquetFile(path, memory_map=True)
-        columns = file.schema_arrow
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path} is not a readable Parquet file ({error}); {rebuild}") from error
+    columns = {field.name: field.type for field in file.schema_arrow}
     for field in schema(record):
-        if field.name not in columns.names:
-            raise ValueError(f"{path}: column {field.name!r} is missing (it has {columns.names}); {_rebuild(record)}")
-        if not columns.field(field.name).type.equals(field.type):
+        if columns.get(field.name) != field.type:
             raise ValueError(
-                f"{path}: column {field.name!r} has type {columns.field(field.name).type}, expected {field.type}; "
-                f"{_rebuild(record)}"
+                f"{path}: column {field.name!r} has type {columns.get(field.name)}, expected {field.type}; {rebuild}"
             )
     return file
 
 
 def read(path: Path, record: type, columns: list[str] | None = None) -> pa.Table:
     """Read the whole file, or some columns, as an arrow table."""
-    file = check(path, record)
-    with _readable(path, record):
-        return file.read(columns=columns or list(record._fields))
+    return check(path, record).read(columns=columns or list(record._fields))
 
 
 def batches(
@@ -177,11 +138,10 @@ def batches(
     groups = list(range(file.num_row_groups))
     while groups and first >= file.metadata.row_group(groups[0]).num_rows:
         first -= file.metadata.row_group(groups.pop(0)).num_rows
-    with _readable(path, record):
-        for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=columns or list(record._fields)):
-            if first < len(batch):
-                yield batch.slice(first)
-            first = max(0, first - len(batch))
+    for batch in file.iter_batches(batch_size=size, row_groups=groups, columns=columns or list(record._fields)):
+        if first < len(batch):
+            yield batch.slice(first)
+        first = max(0, first - len(batch))
 
 
 def rows(path: Path, record: type) -> Iterator[tuple]:

@@ -113,7 +113,6 @@ SELECT id, title, text FROM passages p JOIN (
 class Near(NamedTuple):
     """A pair with the passages, `near`, that its fillers may come from."""
 
-    made_by = "distractors"
     question_id: str
     passage_id: str
     near: list[str]

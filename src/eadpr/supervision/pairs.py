@@ -15,7 +15,6 @@ Ids = Collection[str] | pa.Array
 
 
 class Pair(NamedTuple):
-    made_by = "evidence"
     question: Question
     passage: Passage
     gold: list[Span] | None
