@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from eadpr.runtime import cache, files, stage_code
+from eadpr.runtime import cache, files
 from tests.killed import cut_off, scramble
 
 
@@ -61,12 +60,6 @@ def test_it_belongs_to_its_owner_alone_unless_created_otherwise(tmp_path, monkey
 def test_fingerprints_depend_on_every_part():
     assert cache.fingerprint({"a": 1, "b": 2}) == cache.fingerprint({"b": 2, "a": 1})
     assert cache.fingerprint({"a": 1}, 2) != cache.fingerprint({"a": 1}, 3)
-
-
-def test_the_hash_of_code_covers_a_module_and_its_imports():
-    listed = stage_code.listed(Path(cache.__file__), Path(stage_code.__file__).parents[2])
-    assert "files.py" in listed
-    assert cache.code(cache.__file__) == cache.fingerprint(listed) != cache.code(stage_code.__file__)
 
 
 def test_a_workspace_is_locked_and_the_next_process_says_that_it_waits():

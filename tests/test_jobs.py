@@ -69,13 +69,6 @@ def test_a_worker_shares_only_weights(monkeypatch):
     assert all((both.model.weight == 2).all() for both in copies)
 
 
-def test_several_models_may_be_loaded_as_a_list(monkeypatch):
-    pretend(monkeypatch, cards=1, workers=2)
-    pairs = [load(), load()]
-    for copies in jobs.map_pieces(lambda: pairs, lambda mine: lambda _: mine, range(2)):
-        assert all(copy.model.weight is both.model.weight for copy, both in zip(copies, pairs, strict=True))
-
-
 def test_results_come_in_order_and_a_single_worker_gets_no_copy(monkeypatch):
     def results():
         return list(jobs.map_pieces(lambda: [7], lambda loaded: lambda piece: (piece, loaded[0]), "abcdefgh"))

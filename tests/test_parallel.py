@@ -6,8 +6,8 @@ import time
 import pytest
 import torch
 
-from eadpr.runtime import parallel
 from eadpr.runtime.parallel import add_gradients, ahead, spread, uses_dropout
+from tests.conftest import threads
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -16,10 +16,10 @@ def test_results_come_in_the_order_of_the_pieces_from_other_threads():
         time.sleep(0.02 * (piece % 3))
         return piece, threading.get_ident(), torch.get_num_threads()
 
-    pieces, threads, torch_threads = zip(*spread(work, range(9)), strict=True)
+    pieces, workers, torch_threads = zip(*spread(work, range(9)), strict=True)
     assert pieces == tuple(range(9))
-    assert threading.get_ident() not in threads
-    assert (len(set(threads)), set(torch_threads)) == (2, {1})
+    assert threading.get_ident() not in workers
+    assert (len(set(workers)), set(torch_threads)) == (2, {1})
     assert torch.get_num_threads() == 2
 
 
@@ -65,15 +65,12 @@ def test_an_error_reaches_the_caller_and_leaves_the_threads_as_they_were():
     assert torch.get_num_threads() == 2
 
 
-def gradients(threads: int) -> list[torch.Tensor]:
+def gradients(count: int) -> list[torch.Tensor]:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(40, 64), torch.nn.GELU(), torch.nn.Linear(64, 8))
-    pieces = list(torch.randn(7, 30, 40))
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    parameters = list(model.parameters())
-    add_gradients(parameters, lambda piece: torch.autograd.grad(model(piece).square().sum(), parameters), pieces)
-    torch.set_num_threads(before)
+    pieces, parameters = list(torch.randn(7, 30, 40)), list(model.parameters())
+    with threads(count):
+        add_gradients(parameters, lambda piece: torch.autograd.grad(model(piece).square().sum(), parameters), pieces)
     return [p.grad for p in parameters]
 
 
@@ -82,28 +79,21 @@ def test_gradients_have_the_same_bytes_whatever_the_number_of_threads():
     assert all(torch.equal(a, b) for a, b in zip(one, three, strict=True))
 
 
-@pytest.mark.parametrize("threads", [0, 1, 3])
-def test_results_ahead_come_in_order_and_an_error_reaches_the_caller(threads):
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_results_ahead_come_in_order_and_an_error_reaches_the_caller(count):
     started = []
 
     def make(piece):
         started.append(piece)
         return 6 / piece
 
-    results = ahead(make, [1, 2, 3, 0, 6], threads=threads)
+    results = ahead(make, [1, 2, 3, 0, 6], threads=count)
     assert next(results) == 6
-    assert len(started) <= threads + 1
+    assert len(started) <= count + 1
     assert [next(results), next(results)] == [3, 2]
     with pytest.raises(ZeroDivisionError):
         next(results)
-    assert list(ahead(make, [], threads=threads)) == []
-
-
-def test_pieces_ahead_are_made_in_other_threads_while_the_caller_works():
-    started = threading.Event()
-    results = ahead(lambda piece: started.set() if piece else threading.get_ident(), [0, 1], threads=1)
-    assert next(results) != threading.get_ident()
-    assert started.wait(60)
+    assert list(ahead(make, [], threads=count)) == []
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -123,11 +113,3 @@ def test_a_dropout_above_zero_draws():
     module[1].p = 0.0
     module[0].attention_dropout = 0.1  # some models keep it so
     assert uses_dropout(module)
-
-
-def test_one_thread_needs_no_pool(monkeypatch):
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr(parallel, "_pool", None)
-    assert list(spread(lambda piece: piece + 1, [1, 2])) == [2, 3]
-    torch.set_num_threads(before)

@@ -221,9 +221,3 @@ def test_select_takes_the_questions_order_and_each_once_and_names_what_there_is(
     assert [q.id for q in read_questions(folders[0] / "questions.parquet", ["q0", "t1"])] == ["t1", "q0"]
     with pytest.raises(ValueError, match=r"'toy/tset' is not in .*\(it holds toy/dev, toy/qa, toy/train\)"):
         read_question_ids(folders[0] / "question_sets.parquet", ["toy/train", "toy/tset"])
-
-
-def test_select_refuses_a_member_that_is_no_question(tmp_path):
-    write_records(tmp_path, questions=QUESTIONS, sets={"toy/train": ["t0", "x9"]})
-    with pytest.raises(ValueError, match="question_id 'x9' is not in"):
-        read_question_ids(tmp_path / "question_sets.parquet", ["toy/train"])

@@ -54,18 +54,15 @@ def test_threads_that_are_done_at_once_take_turns(monkeypatch, capsys):
         assert list(pool.map(advance, [1] * 8)) == [None] * 8
 
 
-def test_the_last_line_is_not_said_twice(clock, capsys):
-    with progress("read", 20, "rows") as advance:
-        for _ in range(2):
+@pytest.mark.parametrize(("total", "steps", "expected"), [
+    (20, [10, 10], ["read: 10 of 20 rows", "read: 20 of 20 rows"]), (None, [], ["read: 0 rows"]),
+])  # fmt: skip
+def test_the_last_line_is_not_printed_twice(clock, capsys, total, steps, expected):
+    with progress("read", total, "rows") as advance:
+        for step in steps:
             clock[0] += LINE_EVERY
-            advance(10)
-    assert printed(capsys) == ["read: 10 of 20 rows", "read: 20 of 20 rows"]
-
-
-def test_nothing_done_is_said_once(clock, capsys):
-    with progress("read", None, "rows"):
-        pass
-    assert printed(capsys) == ["read: 0 rows"]
+            advance(step)
+    assert printed(capsys) == expected
 
 
 def test_what_a_killed_run_did_counts_but_not_for_the_speed(clock, capsys):

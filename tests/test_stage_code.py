@@ -142,12 +142,6 @@ def test_neither_telemetry_nor_its_imports_are_listed(repository):
     assert listed(repository)["train"] == ["stages/train.py"]
 
 
-def test_a_relative_import_is_refused(repository):
-    (repository / "stages/train.py").write_text("\nfrom . import run\n")
-    with pytest.raises(ValueError, match=r"stages/train.py:2: relative import; write the module's full name"):
-        dict(stage_code.lists(repository))
-
-
 @pytest.mark.parametrize("folder", ["src", "lib/python3/site-packages"])
 def test_the_key_of_kept_work_covers_a_module_and_its_imports_installed_or_not(repository, folder):
     eadpr = repository / folder / "eadpr"

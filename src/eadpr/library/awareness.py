@@ -20,14 +20,10 @@ METRICS = (
 
 
 class Awareness(NamedTuple):
-    """A share of the pairs that count; `interval.n` is their number.
-
-    `cut` pairs are left out since their difference lies beyond the model's input, `without` since they have no placebo.
-    """
+    """A share of the pairs that count, `interval.n`; in the `cut` ones the difference lies beyond the model's input."""
 
     interval: Interval
     cut: int
-    without: int
 
 
 def awareness(
@@ -71,10 +67,9 @@ def _measure(
 ) -> Awareness:
     """Measure one metric over rows of scores and inputs; rows of the same question are resampled together."""
     above, below = AWARENESS[metric].above, AWARENESS[metric].below
-    differences, counted, cut, without = [], [], 0, 0
+    differences, counted, cut = [], [], 0
     for variants, question in zip(scored, questions, strict=True):
         if above not in variants or below not in variants:
-            without += below in variants
             continue
         (high, input_above), (low, input_below) = variants[above], variants[below]
         _, whole = variants[POSITIVE]
@@ -85,13 +80,13 @@ def _measure(
             counted.append(question)
     values = aware(np.array(differences))
     if not len(values):
-        return Awareness(Interval(math.nan, math.nan, math.nan, 0), cut, without)
+        return Awareness(Interval(math.nan, math.nan, math.nan, 0), cut)
     _, question_of_row = distinct(counted)
     sums, counts = np.bincount(question_of_row, values), np.bincount(question_of_row)
     interval = paired_bootstrap(
         sums, np.zeros_like(sums), counts=counts, resamples=resamples, seed=seed, confidence=0.95
     ).questions
-    return Awareness(interval._replace(n=len(values)), cut, without)
+    return Awareness(interval._replace(n=len(values)), cut)
 
 
 def table(models: Mapping[str, Mapping[str, Awareness]]) -> str:

@@ -116,10 +116,8 @@ class EvidenceLoss(nn.Module):
         self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id, tokenizer.mask_token_id}
         for role in {*ROLES, *roles}:
             least, most = TIMES.get(role, (0, 0))
-            if not least <= list(roles).count(role) <= most:
-                raise ValueError(
-                    f"roles: {role} stands {list(roles).count(role)} times in {list(roles)}, not {least}-{most}"
-                )
+            if not least <= (times := list(roles).count(role)) <= most:
+                raise ValueError(f"roles: {role} stands {times} times in {list(roles)}, expected {least} to {most}")
         self.roles = tuple(roles)
         normalises = isinstance(model, nn.Sequential) and type(model[-1]).__name__ == "Normalize"
         stated = "cosine" if normalises else getattr(model, "similarity_fn_name", None)
@@ -137,10 +135,9 @@ class EvidenceLoss(nn.Module):
     def vector_loss(self, vectors: Sequence[Tensor], masks: dict[str, Tensor]) -> Tensor:
         """Compute the loss from the vectors of each column, each (B, D), and the masks of their texts."""
         by_role = self._by_role(vectors)
-        negatives = by_role["negative"]
         columns = [*by_role["positive"]]
-        if negatives:
-            columns.append(torch.stack(negatives, 1).flatten(0, 1))
+        if by_role["negative"]:
+            columns.append(torch.stack(by_role["negative"], 1).flatten(0, 1))
         columns += by_role["distractor"] or by_role["positive"]  # masked if nobody has a distractor
         columns += by_role["placebo"]
         passages, (questions,) = torch.cat(columns), by_role["question"]

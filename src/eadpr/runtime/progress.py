@@ -34,25 +34,19 @@ def _bar(label: str, total: int | None, unit: str, done: int) -> Iterator[Callab
 @contextmanager
 def _lines(label: str, total: int | None, unit: str, done: int) -> Iterator[Callable[[int], None]]:
     start = last_line = time.monotonic()
-    count = done
-    printed = None
+    count, printed = done, None
 
-    def advance(more: int) -> None:
-        nonlocal count, last_line
+    def advance(more: int, *, every: float = LINE_EVERY) -> None:
+        nonlocal count, last_line, printed
         count += more
         now = time.monotonic()
-        if now - last_line >= LINE_EVERY:
-            last_line = now
-            print_line(now)
-
-    def print_line(now: float) -> None:
-        nonlocal printed
-        printed = count
+        if count == printed or now - last_line < every:
+            return
+        last_line, printed = now, count
         speed = (count - done) / max(now - start, 1e-9)
         goal = f" of {total:,}" if total else ""
         remaining = f", {(total - count) / speed:,.0f} s left" if total and speed and count < total else ""
         print(f"{label}: {count:,}{goal} {unit}, {speed:,.1f} {unit}/s{remaining}", file=sys.stderr, flush=True)
 
     yield advance
-    if printed != count:
-        print_line(time.monotonic())
+    advance(0, every=0.0)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from eadpr.runtime import cache, files
 
-LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow")
 KIB_PER_GIB = 2**20
 
 
@@ -35,7 +34,7 @@ def record(command: Sequence[str], seconds: float) -> None:
         "gpu": torch.cuda.get_device_name() if on_gpu else None,
         "gpu_memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 3) if on_gpu else None,
         "processes": int(os.environ.get("WORLD_SIZE", "1")),
-        "libraries": {name: version(name) for name in LIBRARIES},
+        "libraries": {name: version(name) for name in ("torch", "transformers", "tokenizers", "numpy", "pyarrow")},
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()},
     }
     try:

@@ -54,8 +54,6 @@ def _read(path: Path, root: Path) -> tuple[str, tuple[Path, ...]]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                raise ValueError(f"{path}:{node.lineno}: relative import; write the module's full name")
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         else:
             if isinstance(node, ast.Constant) and node.value in data_files:

@@ -14,11 +14,10 @@ def create_asked(connection: engine.Connection, records: Path, sets: Mapping[str
     """Create the table `asked` of the questions in any of the named sets, and the view `questions`.
 
     The columns of `asked` are place (the question's row in questions.parquet, from 0), question_id and, for each key of
-    `sets`, a boolean: is the question in one of its sets? Raises ValueError for a set that does not exist and for a
-    member that is not a question.
+    `sets`, a boolean: is the question in one of its sets? Raises ValueError for a set that does not exist.
     """
-    path, question_sets = records / "questions.parquet", records / "question_sets.parquet"
-    engine.view(connection, "questions", path, Question)
+    question_sets = records / "question_sets.parquet"
+    engine.view(connection, "questions", records / "questions.parquet", Question)
     engine.view(connection, "question_sets", question_sets, SetMember)
     connection.execute(
         "CREATE VIEW members AS SELECT question_id, question_set || '/' || split AS name FROM question_sets"
@@ -28,18 +27,15 @@ def create_asked(connection: engine.Connection, records: Path, sets: Mapping[str
         if name not in available:
             raise ValueError(
                 f"question set {name!r} is not in {question_sets} (it holds {', '.join(available) or 'none'});"
-                " mend `sets` of the collection (params.yaml or data/collections), or run `dvc repro prepare`"
+                " mend `sets` of the collection, or run `dvc repro prepare`"
             )
     marks = ", ".join(f"bool_or(name IN $_{key}) AS {key}" for key in sets)
     connection.execute(
         f"CREATE TABLE asked AS SELECT q.{engine.POSITION} AS place, m.* FROM (SELECT question_id, {marks} FROM members"
-        " WHERE name IN $_all GROUP BY question_id) m LEFT JOIN questions q ON id = question_id",
+        " WHERE name IN $_all GROUP BY question_id) m JOIN questions q ON id = question_id",
         {f"_{key}": list(names) for key, names in sets.items()}
         | {"_all": [name for names in sets.values() for name in names]},
     )
-    unknown = engine.value(connection, "SELECT min(question_id) FROM asked WHERE place IS NULL")
-    if unknown is not None:
-        raise ValueError(f"{question_sets}: question_id {unknown!r} is not in {path}; run `dvc repro prepare`")
 
 
 def read_question_ids(question_sets: Path, names: Collection[str]) -> list[str]:
