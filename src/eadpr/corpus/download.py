@@ -6,6 +6,7 @@ The finished file stays in the cache (a hard link to it goes to DVC), because DV
 every run and a collection that gains a small file should not fetch 13 GB again.
 """
 
+import errno
 import os
 import shutil
 import time
@@ -21,7 +22,7 @@ from urllib3.util import Retry
 from eadpr.corpus.redirects import check_redirect
 from eadpr.corpus.sources import LISTED, File, Source, without_password
 from eadpr.runtime import cache
-from eadpr.runtime.files import FULL, discard, new_folder, read_json, sha256, write_json
+from eadpr.runtime.files import discard, new_folder, read_json, sha256, write_json
 from eadpr.runtime.progress import progress
 
 PINS = "pins.json"
@@ -186,7 +187,7 @@ def _store(response: requests.Response, partial: Path, start: int, pin: Pin, adv
                 if pin.size is not None and file.tell() > pin.size:
                     return  # it is another file
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         reason = f"no space left after about {_size(partial):,} bytes; free some, or set EADPR_CACHE to a larger disk"
         message = f"{reason}, and run again: the download goes on where it stopped"
