@@ -60,14 +60,14 @@ def write_model(folder: Path, *, seed: int = 0, passage_tokens: int = 24) -> Pat
     settings = ResolvedSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=passage_tokens)
     torch.manual_seed(seed)
     sides = []
-    for side in ("question", "passage"):
+    for _ in range(2):
         tokenizer = PreTrainedTokenizerFast(
             tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]"
         )
         shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
         shape |= {"vocab_size": len(WORDS) + 4, "max_position_embeddings": 64, "initializer_range": 0.5}
         model = BertModel(BertConfig(**shape))
-        sides.append(encoder.TextEncoder(model.eval(), tokenizer, settings, side))
+        sides.append(encoder.TextEncoder(model.eval(), tokenizer, settings))
     folder.mkdir(parents=True)
     encoder.save(folder, *sides)
     return folder

@@ -222,5 +222,7 @@ def test_a_folder_with_pickled_weights_is_loaded_once_they_are_safetensors(archi
 def test_command(weights, architecture, tmp_path):
     torch.save(weights, tmp_path / "dpr.bin")
     paths = ("--out", tmp_path / "model", "--architecture", architecture)
-    done: subprocess.CompletedProcess = python("-m", "stages.convert", tmp_path / "dpr.bin", *paths)
+    done: subprocess.CompletedProcess = python(
+        "-m", "stages.convert", tmp_path / "dpr.bin", *paths, cache=tmp_path / "cache"
+    )
     assert done.stdout.startswith("convert: two encoders of together "), done.stderr

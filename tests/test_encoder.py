@@ -159,14 +159,14 @@ def test_inputs_longer_than_the_models_positions_are_refused(passage):
     bert = BertModel(BertConfig(vocab_size=50, max_position_embeddings=40, **tiny))
     roberta = RobertaModel(RobertaConfig(vocab_size=50, max_position_embeddings=42, pad_token_id=1, **tiny))
     assert (position_limit(bert), position_limit(roberta)) == (40, 40)
-    with pytest.raises(ValueError, match=r"encoder\.passage_tokens is 48, but .* has 40 positions"):
-        TextEncoder(bert, passage.tokenizer, SETTINGS, "passage")
+    with pytest.raises(ValueError, match=r"encoder\.passage_tokens must not exceed the 40 positions .* found 48"):
+        TextEncoder(bert, passage.tokenizer, SETTINGS)
 
 
 def test_a_pooler_is_dropped(passage):
     tiny = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     model = BertModel(BertConfig(vocab_size=len(passage.tokenizer), **tiny))
-    encoder = TextEncoder(model, passage.tokenizer, SETTINGS, "passage")
+    encoder = TextEncoder(model, passage.tokenizer, SETTINGS)
     assert not any("pooler" in name for name, _ in encoder.named_parameters())
     encoder(*pad([[1, 2, 3]], 0)).sum().backward()
     assert all(p.grad is not None for p in encoder.parameters())

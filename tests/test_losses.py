@@ -147,7 +147,8 @@ def test_equals_the_naive_loop(batch, form):
     scores, masks, lambda_ = batch
     found = terms(scores, masks, lambda_=lambda_, form=form)
     expected = naive(scores, masks, lambda_, form)
-    assert [t.item() for t in found[1:5]] == pytest.approx([float(expected[n]) for n in Terms._fields[1:5]], abs=1e-9)
+    exact = 1e-9 if form == "paper" else 1e-6  # lambda is a float32 among the factors of `reference`
+    assert [t.item() for t in found[1:5]] == pytest.approx([float(expected[n]) for n in Terms._fields[1:5]], abs=exact)
     assert flipped_loss(scores, masks).item() == pytest.approx(float(expected["flipped"]), abs=1e-9)
 
 

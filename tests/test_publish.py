@@ -52,7 +52,7 @@ def make(at, *, shared=True, pooling="mean", passages=None):
     small.write_model(at / "random")
     settings = ResolvedSettings(pooling=pooling, shared=shared, question_tokens=16, passage_tokens=24)
     passage = load(at / "random", "passage", settings)
-    question = TextEncoder(passage.model, passage.tokenizer, settings, "question")
+    question = TextEncoder(passage.model, passage.tokenizer, settings)
     return make_of(at, question if shared else load(at / "random", "question", settings), passage, passages)
 
 

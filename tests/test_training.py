@@ -134,7 +134,7 @@ def test_another_setting_or_version_of_a_library_does_not_continue_a_killed_trai
 def test_checkpoints_are_rare_enough_to_cost_little(tmp_path, monkeypatch):
     now = [100.0]
     monkeypatch.setattr("eadpr.training.state.time.monotonic", lambda: now[0])
-    monkeypatch.setattr("torch.save", lambda state, file: now.__setitem__(0, now[0] + 3))
+    monkeypatch.setattr("torch.save", lambda state, file: file.touch() or now.__setitem__(0, now[0] + 3))
     checkpoints = Checkpoints(tmp_path)
     now[0] += 19
     assert not checkpoints.due()

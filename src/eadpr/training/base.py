@@ -36,7 +36,7 @@ def make_base(
     settings = settings.model_copy(update={"shared": not model_folders.sides_differ(base.model)})
     if base.model == "scratch":
         resolved = settings.resolve(SCRATCH)
-        encoders = [TextEncoder(*_scratch(passages, base=base, settings=resolved), resolved, "passage")]
+        encoders = [TextEncoder(*_scratch(passages, base=base, settings=resolved), resolved)]
     else:
         model_folders.check(base.model, expected)
         if model_folders.has_two_sides(base.model):

@@ -61,7 +61,7 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
             raise ValueError(f"{source}: no weights of a {side} encoder ({expected}); give the files of both sides")
         prefix = next(prefix for prefix in prefixes if keys[0].startswith(prefix))
         model = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
-        encoders.append(TextEncoder(model, tokenizer, DPR, side))  # before the weights: it takes the pooler away
+        encoders.append(TextEncoder(model, tokenizer, DPR))  # before the weights: it takes the pooler away
         side_weights = {key.removeprefix(prefix): weights.pop(key) for key in keys if not UNUSED.search(key)}
         try:
             model.load_state_dict(side_weights)

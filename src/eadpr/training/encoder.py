@@ -30,14 +30,13 @@ INPUTS = ["input_ids", "attention_mask"]  # no token types, so that they are 0 f
 
 
 class TextEncoder(torch.nn.Module):
-    """A model, its tokenizer and its pooling; an encoder of one `side` takes the inputs of both if it is shared."""
+    """A model, its tokenizer and its pooling; one takes the inputs of both sides if it is shared."""
 
     def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         settings: ResolvedSettings,
-        side: Side,
         projection: Projection | None = None,
     ) -> None:
         super().__init__()
@@ -58,7 +57,6 @@ class TextEncoder(torch.nn.Module):
         self.tokenizer = tokenizer
         self.projection = projection
         self.settings = settings
-        self.side = side
         # Decoders would keep the keys and values of every layer.
         self._options = {"use_cache": False} if "use_cache" in signature(model.forward).parameters else {}
         for part, prompt in settings.prompts:
@@ -199,7 +197,7 @@ def load_pretrained(
         if getattr(overrides, key) == "auto" and getattr(settings, key) > most:
             settings = settings.model_copy(update={key: most})
     projection = Projection.load(description.dense) if description.dense else None
-    return TextEncoder(model, tokenizer, settings, "passage", projection)
+    return TextEncoder(model, tokenizer, settings, projection)
 
 
 def settings_of(folder: Path) -> ResolvedSettings:
@@ -217,7 +215,7 @@ def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> T
     path = folder_of(folder, side)
     model, tokenizer = pretrained(str(path))
     resolved = settings.resolve(saved) if settings else saved
-    return TextEncoder(model, tokenizer, resolved, side, load_projection(path)).eval()
+    return TextEncoder(model, tokenizer, resolved, load_projection(path)).eval()
 
 
 def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
