@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from eadpr.storage.passages import PassageStore
-from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder
+from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import ExampleSet
 
 QUESTION, PASSAGE = 0, 1  # tell the random streams of one seed apart
@@ -54,15 +54,13 @@ class PassageInputs:
         if len(self._ids) > CACHED:
             self._ids.clear()
         missing = list(dict.fromkeys(key for key in keys if key not in self._ids))
-        for first in range(0, len(missing), TOKENISED_AT_ONCE):
-            part = missing[first : first + TOKENISED_AT_ONCE]
-            texts = self.texts(part)
-            if self._shuffle_seed is not None:
-                seeds = [(self._shuffle_seed, PASSAGE, key) for key in part]
-                texts = [shuffle_words(text, *seed) for text, seed in zip(texts, seeds, strict=True)]
-            titles = self._store.titles(self.sources(part))
-            for key, ids in zip(part, self._encoder.passage_ids(titles, texts), strict=True):
-                self._ids[key] = np.array(ids, dtype=np.int32)
+        texts = self.texts(missing)
+        if self._shuffle_seed is not None:
+            seeds = [(self._shuffle_seed, PASSAGE, key) for key in missing]
+            texts = [shuffle_words(text, *seed) for text, seed in zip(texts, seeds, strict=True)]
+        titles = self._store.titles(self.sources(missing))
+        for key, ids in zip(missing, self._encoder.passage_ids(titles, texts), strict=True):
+            self._ids[key] = np.array(ids, dtype=np.int32)
         return [self._ids[key] for key in keys]
 
 
