@@ -192,14 +192,10 @@ OLD = {"pooling_mode": None, "pooling_mode_mean_tokens": True}
 
 
 @pytest.mark.parametrize(("file", "values", "said"), [
-    (POOLING, {"pooling_mode": ["cls", "mean"]}, "pools by cls and mean; known is one of cls, "),
     (POOLING, {**OLD, "pooling_mode_cls_token": True}, "pools by mean_tokens and cls_token"),
     (POOLING, {**OLD, "pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": True}, "pools by max_tokens;"),
-    (POOLING, {"embedding_dimension": 12}, f"{DENSE}: in_features is 16, but it gets 12"),
     (POOLING, {"include_prompt": False}, r"leaves prompts out .* set question and passage of encoder\.prompts to ''"),
-    (DENSE, {"out_features": 9}, r"2_Dense/model\.safetensors holds no weights of its config"),
     (DENSE, {"activation_function": "os.system"}, rf"{DENSE}: activation_function: .* \(found 'os.system'\)"),
-    (MODEL, {"similarity_fn_name": "euclidean"}, r"similarity_fn_name: .* \(found 'euclidean'\)"),
     (MODEL, {"truncate_dim": 4}, r"truncate_dim: .* \(found 4\)"),
 ])  # fmt: skip
 def test_settings_that_cannot_be_followed_are_refused_by_name(tmp_path, file, values, said):

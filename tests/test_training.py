@@ -20,7 +20,7 @@ from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import Encoders, load, load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.forward import encode
-from eadpr.training.losses import dpr_loss, hn_loss
+from eadpr.training.losses import dpr_loss
 from eadpr.training.padding import pad
 from eadpr.training.state import Checkpoints, TrainingState
 from tests import training_toy as toys
@@ -91,14 +91,6 @@ def test_a_training_with_placebos_logs_their_term_and_who_has_none(toy, tmp_path
     metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
     assert (metrics["without_placebo"], metrics["without_distractor"]) == (1, 1)
     assert max(series(tmp_path, "train/without_placebo")) == 2  # of the batches of a step, once in each
-    apart = BALANCED.model_copy(update={"placebo": 0.0})
-    train(folder, tmp_path / "apart", loss=apart, steps=1, batch_size=15, dropout=0.0, attention_dropout=0.0)
-    batch = batcher_of(folder, placebos=True, balance="placebo").sampled(0, size=15, seed=TRAIN.seed)
-    scores = forward.EncodedBatch(Encoders(*load_pair(toy / "base", SETTINGS)), batch, MACHINE).vectors.scores()
-    expected = hn_loss(scores, batch.masks, balance="placebo").item()
-    assert series(tmp_path / "apart", "train/hn") == pytest.approx([expected], rel=1e-5)
-    assert (tmp_path / "apart/log/plots/metrics/train/without_placebo.tsv").exists()
-    assert not (tmp_path / "apart/log/plots/metrics/train/placebo.tsv").exists()
 
 
 @pytest.mark.parametrize(("keep", "at"), [("best", 1), ("last", 5)])
