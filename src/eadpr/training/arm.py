@@ -135,14 +135,17 @@ def count_missing(batcher: Batcher, loss: Loss) -> dict[str, object]:
 
 def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:
     """Raise ValueError where the loss needs distractors or placebos and no example has one."""
+    weights = (
+        f"lambda {loss.lambda_}, tau1 {loss.tau1}, tau2 {loss.tau2}, balance {loss.balance}, placebo {loss.placebo}"
+    )
     for name, needs, texts in (
         ("distractors", loss.needs_distractors, examples.distractors),
         ("placebos", loss.needs_placebos, examples.placebos),
     ):
         if needs and not any(texts):
             raise ValueError(
-                f"{folder} holds no {name}, but the loss needs them ({loss.model_dump_json(by_alias=True)}); set"
-                f" examples.strategy, or other weights, or leave the arm out of `active` (-S '~active.{folder.name}')"
+                f"{folder} holds no {name}, but the loss needs them ({weights}); set examples.strategy,"
+                f" other weights, or leave the arm out of `active` (-S '~active.{folder.name}')"
             )
 
 
