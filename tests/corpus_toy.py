@@ -17,7 +17,6 @@ PLAIN = {
     "missing_contexts": 0,
     "add_context_passages": False,
     "drop_empty_answers": False,
-    "strip_quotes": False,
 }
 PASSAGES = "id\ttitle\ttext\na\tT\tAlpha is here.\nb\tU\tBeta is here.\n"
 OF_PASSAGES = {"kind": "passages", "path": "p.tsv"}

@@ -16,9 +16,5 @@ def serving(**methods: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[Thr
     try:
         yield http
     finally:
-        stop(http)
-
-
-def stop(http: ThreadingHTTPServer) -> None:
-    http.shutdown()
-    http.server_close()
+        http.shutdown()
+        http.server_close()

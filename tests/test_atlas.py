@@ -4,7 +4,6 @@ What else it promises (splits, right answers, names, sentences that raise a fact
 
 import hashlib
 import json
-import re
 from itertools import islice
 
 import pytest
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 from eadpr.atlas import names
 from eadpr.atlas.facts import world
 from eadpr.atlas.generate import MOST, Atlas, generate, size
-from eadpr.atlas.texts import ENTITIES, PASSAGES, RELATIONS
+from eadpr.atlas.texts import ENTITIES, PASSAGES
 from eadpr.atlas.trex import QUESTIONS
 from eadpr.text.answers import has_answer
 
@@ -50,12 +49,6 @@ def digest(settings):
     return hashlib.sha256("\n".join(lines(settings)).encode()).hexdigest()
 
 
-def matcher(templates):
-    """A pattern of the sentences that the templates can give."""
-    forms = [re.sub(r"\\\{\w+\\\}", ".+", re.escape(template)) for template in templates]
-    return re.compile("|".join(f"(?:{form})" for form in forms))
-
-
 @pytest.mark.parametrize(("changes", "frozen"), [
     ({"passages": 3 * PASSAGES}, "a18c5e4bcdebc55f1f52bc5487ac5f07b1f2aef8e5e53c7ab76d5213ddc36fb2"),
     ({"passages": 3 * PASSAGES, "raising": False}, "43883bbb356c03af1185a0e801e9a5346c7577d7e9547e0d8925b3daac85643c"),
@@ -64,10 +57,6 @@ def matcher(templates):
 def test_frozen(changes, frozen):
     """A new hash means that results on atlas are no longer comparable with earlier ones."""
     assert digest(DEFAULT.model_copy(update=changes)) == frozen
-
-
-def test_another_seed_gives_other_records():
-    assert digest(SMALL) != digest(SMALL.model_copy(update={"seed": 1}))
 
 
 def test_a_larger_atlas_begins_with_the_smaller_one():
@@ -91,19 +80,6 @@ def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passag
         assert has_answer(asked.question.answers, passage.text[gold.start : gold.end])
         assert not has_answer(asked.question.answers, passage.text[: gold.start] + " " + passage.text[gold.end :])
         assert passage.title == asked.question.subject
-
-
-def test_without_raising_the_questions_stay():
-    plain, full = World(SMALL.model_copy(update={"raising": False})), World(SMALL)
-    raises = matcher(s for about in RELATIONS.values() for s in about.raises)
-    for passage in plain.passages.values():
-        assert not any(raises.fullmatch(passage.text[s.start : s.end]) for s in passage.sentences)
-        assert 60 <= len(passage.text.split()) <= 105
-    assert [(q.question, q.sets) for q in plain.questions] == [(q.question, q.sets) for q in full.questions]
-    positives = [[c.passage_id for q in world.questions for c in q.contexts] for world in (plain, full)]
-    assert positives[0] == positives[1]
-    words = [sum(len(p.text.split()) for p in world.passages.values()) / len(world.ids) for world in (plain, full)]
-    assert words[0] == pytest.approx(words[1], rel=0.1)
 
 
 def test_unseen_relations_are_a_parameter():

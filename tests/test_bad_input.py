@@ -6,8 +6,6 @@ import re
 import sys
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import stages.prepare
@@ -53,36 +51,15 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, passages: str = "p.js
     return 0
 
 
-def not_utf8(path: Path) -> None:
-    """The second text is caf\\xe9 in Latin-1."""
-    texts = pa.StringArray.from_buffers(
-        2, pa.py_buffer(b"".join(n.to_bytes(4, "little") for n in (0, 1, 5))), pa.py_buffer(b"acaf\xe9")
-    )
-    pq.write_table(pa.table({"text": texts}), path)
-
-
-def damaged(path: Path) -> None:
-    pq.write_table(pa.table({"text": [f"word {i}" for i in range(5000)]}), path, compression="zstd")
-    data = bytearray(path.read_bytes())
-    data[40:400] = b"\0" * 360
-    path.write_bytes(data)
-
-
 @pytest.mark.parametrize(("name", "content", "said"), [
-    ("p.jsonl.gz", gzip.compress(PASSAGES * 99, mtime=0)[:-12], r" is a truncated or damaged gzip file \(.*\); copy"),
-    ("q.jsonl", QUESTIONS + b'{"question": who?}\n', ", line 2: malformed JSON at character 13: .*; mend"),
+    ("p.jsonl.gz", gzip.compress(PASSAGES * 99, mtime=0)[:-12], r" is truncated, damaged .*\(.*\); copy"),
     ("p.jsonl", PASSAGES + PASSAGES, r", line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"),
     ("q.jsonl", b'{"question": "q", "answers": [" "]}\n', r", line 1: answers\[0\] is ' ', .*; remove it, or set"),
     ("p.jsonl", b'{"text": "caf\xe9"}\n', ", line 1: byte 0xe9 is not UTF-8; convert the file, e.g. with iconv"),
-    ("p.parquet", not_utf8, r", after row 0: column 'text' is damaged or not UTF-8 \(.* index 1\); write it again"),
-    ("p.parquet", damaged, r": damaged after row 0, or .* \(.*\); write it again"),
 ])  # fmt: skip
 def test_one_line_names_file_place_and_remedy(earlier, monkeypatch, capsys, name, content, said):
     before = tree_sha256(earlier / "records")
-    if callable(content):
-        content(earlier / name)
-    else:
-        (earlier / name).write_bytes(content)
+    (earlier / name).write_bytes(content)
     capsys.readouterr()
     assert prepare(earlier, monkeypatch, name if name.startswith("p") else "p.jsonl") == 1
     (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(PROGRESS)]

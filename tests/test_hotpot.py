@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eadpr.corpus.formats import hotpot
-from eadpr.corpus.formats.hotpot import Paragraph, mentions, order_hops, plain_title
+from eadpr.corpus.formats.hotpot import Paragraph, order_hops, plain_title
 from eadpr.corpus.rows import Row
 from eadpr.storage.records import Passage, Question, Span
 from tests.corpus_toy import SHARED, lines, real, rows, write
@@ -63,28 +63,19 @@ def test_questions_bring_their_paragraphs_hops_and_gold_sentences(tmp_path):
     assert bridge == Question("b1", BRIDGE["question"], ["Leeds"], "string", None, None, "bridge", hops)
     assert (yes.answers, yes.answer_kind, yes.type) == (["yes"], "yes-no", "comparison")
     assert yes.hops == ["Bob_&_Hill", "Ann_Moor"]
-    assert [(*c[:4], c.gold) for c in rows(records, "contexts")] == [
-        ("b1", "Dune_Road_(novel)", "positive", 0, [(0, 33)]), ("b1", "Ann_Moor", "positive", 1, [(16, 39)]),
-        ("b1", "Leeds_Park", "hard_negative", 0, None), ("b1", "Bob_&_Hill", "hard_negative", 1, None),
-        ("c1", "Bob_&_Hill", "positive", 0, [(0, 16), (17, 40)]), ("c1", "Ann_Moor", "positive", 1, [(39, 50)]),
-    ]  # fmt: skip
-    assert report["sets"] == {
-        "hotpot/train": {
-            "questions": 2, "without_answers": 0, "without_positive": 0, "with_gold": 2, "positive": 4, "negative": 0,
-            "hard_negative": 2,
-        }
-    }  # fmt: skip
-    assert (report["passages_from_contexts"], report["gold_sentences_missing"]) == (4, 0)
-
-
-def test_titles_and_facts_stay_as_the_file_writes_them(tmp_path):
-    records, _ = prepared(tmp_path, BRIDGE, YES)
-    assert {c.passage_id: c.title for c in rows(records, "contexts")} == {
-        "Dune_Road_(novel)": None, "Ann_Moor": None, "Leeds_Park": None, "Bob_&_Hill": "Bob &amp; Hill",
-    }  # fmt: skip
-    assert [list(map(list, o.facts)) for o in rows(records, "origins")] == [
-        item["supporting_facts"] for item in (BRIDGE, YES)
+    assert [(*c[:4], c.gold, c.title) for c in rows(records, "contexts")] == [
+        ("b1", "Dune_Road_(novel)", "positive", 0, [(0, 33)], None),
+        ("b1", "Ann_Moor", "positive", 1, [(16, 39)], None),
+        ("b1", "Leeds_Park", "hard_negative", 0, None, None),
+        ("b1", "Bob_&_Hill", "hard_negative", 1, None, "Bob &amp; Hill"),
+        ("c1", "Bob_&_Hill", "positive", 0, [(0, 16), (17, 40)], "Bob &amp; Hill"),
+        ("c1", "Ann_Moor", "positive", 1, [(39, 50)], None),
     ]
+    facts = [list(map(list, origin.facts)) for origin in rows(records, "origins")]
+    assert facts == [item["supporting_facts"] for item in (BRIDGE, YES)]
+    counts = report["sets"]["hotpot/train"]
+    assert (counts["questions"], counts["with_gold"], counts["positive"], counts["hard_negative"]) == (2, 2, 4, 2)
+    assert (report["passages_from_contexts"], report["gold_sentences_missing"]) == (4, 0)
 
 
 def test_a_supporting_sentence_that_is_not_there_is_counted(tmp_path):
@@ -143,17 +134,6 @@ def test_other_numbers_of_paragraphs_and_comparisons_stay_in_order(tmp_path):
     assert question.hops == ["Ann_Moor", "Dune_Road_(novel)"]
 
 
-@pytest.mark.parametrize(("title", "text", "expected"), [
-    ("AT&T Park", "at&t park is", True),
-    ("Mercury (planet)", "the mercury mission", True),
-    ("Mercury (planet)", "mercurial", False),
-    ("(What)", "what", False),  # not a bracket behind a name
-    ("(What)", "(what)", True),
-])  # fmt: skip
-def test_mentions(title, text, expected):
-    assert mentions(text, title) is expected
-
-
 def test_titles_become_ids():
     page = Row("here", 1, {"title": "Willie &quot;Two-Knife&quot; Altieri", "text": []})
     given = hotpot.read_paragraph(page, "text")
@@ -208,22 +188,21 @@ def test_a_supporting_page_that_only_the_corpus_has(tmp_path):
     given = [c for c in rows(records, "contexts") if c.role == "positive"]
     expected = [("Dune_Road_(novel)", None), ("Ann_Moor", None)]
     assert [(c.passage_id, c.gold) for c in given] == expected
-    with pytest.raises(ValueError, match=r"q\.json, line 1: positive 0: passage id 'Dune_Road_\(novel\)' is not in"):
+    with pytest.raises(ValueError, match=r"q\.json, item 1: positive 0: passage id 'Dune_Road_\(novel\)' is not in"):
         prepared(tmp_path, item)
 
 
 @pytest.mark.parametrize(("name", "packed", "said"), [
-    ("p.tar.bz2", archive(bz2.compress(ALL))[:-20], r"p\.tar\.bz2 is a truncated or damaged"),
-    ("p.tar.bz2", archive(bz2.compress(ALL)[:-20]), r"wiki_00\.bz2 is a truncated or damaged bzip2 file"),
-    ("p.bz2", bz2.compress(ALL)[:40] + b"x" * 99, r"p\.bz2 is a truncated or damaged bzip2 file"),
-    ("p.tar", ALL, r"p\.tar is a truncated or damaged archive"),
+    ("p.tar.bz2", archive(bz2.compress(ALL))[:-20], r"p\.tar\.bz2 is truncated, damaged"),
+    ("p.tar.bz2", archive(bz2.compress(ALL)[:-20]), r"wiki_00\.bz2 is truncated, damaged"),
+    ("p.bz2", bz2.compress(ALL)[:40] + b"x" * 99, r"p\.bz2 is truncated, damaged"),
+    ("p.tar", ALL, r"p\.tar is truncated, damaged"),
     ("p.tar.bz2", archive(bz2.compress(ALL + b"{")), r"AA/wiki_00\.bz2, line 6: malformed JSON"),
     ("p.jsonl", pages(MOOR, MOOR), r"line 2: passage id 'Ann_Moor' stands twice \(first in .*line 1\)"),
 ])  # fmt: skip
 def test_a_bad_corpus_is_refused(tmp_path, name, packed, said):
     with pytest.raises(ValueError, match=said):
         prepared(tmp_path, BRIDGE, pages=packed, name=name)
-    assert not (tmp_path / "records").exists()
 
 
 @pytest.fixture(scope="module")
@@ -259,10 +238,6 @@ class TestRealFiles:
         texts = Counter(passages[c.passage_id].text[start:end] for c in contexts for start, end in c.gold)
         named = (dict(item["context"])[title][i] for item in items for title, i in item["supporting_facts"])
         assert texts == Counter(re.sub(r"\s", " ", sentence) for sentence in named)
-
-    def test_supporting_facts_stay_as_they_are_written(self, sample):
-        items = [item for split in ("train", "dev") for item in official_items(split)]
-        assert [list(map(list, o.facts)) for o in rows(sample[0], "origins")] == [i["supporting_facts"] for i in items]
 
 
 def official_items(split: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from eadpr.storage.records import Origin, Passage, Positive, Question, Span
 from tests.corpus_toy import real, rows
 from tests.path_reading_toy import supported
 from tests.small_collection import write_records
-from tests.test_hotpot import BRIDGE, HILL, MOOR, ROAD, YES, official_items, prepared
+from tests.test_hotpot import BRIDGE, MOOR, ROAD, YES, official_items, prepared
 
 pytestmark = pytest.mark.formats
 
@@ -84,15 +84,6 @@ def test_gold_facts_that_no_file_names_are_the_sentences_of_gold_evidence(tmp_pa
     tables.write(tmp_path / "positives.parquet", Positive, [Positive("q", "p", "given", [Span(0, 7), Span(20, 22)])])
     found = read_golds(records, tmp_path / "positives.parquet", ["q", "r"])
     assert [gold.support for gold in found] == [{("p", 0), ("p", 2)}, set()]
-
-
-def test_a_supporting_page_that_the_question_s_context_lacks_has_its_official_title(tmp_path):
-    """As in the setting fullwiki, whose paragraphs were retrieved."""
-    page = json.dumps({"title": "Bob & Hill", "text": HILL[1]}).encode()
-    records, _ = prepared(tmp_path, YES | {"context": [MOOR]}, pages=page)
-    assert official_titles(records, ["c1"])["c1", "Bob_&_Hill"] == "Bob &amp; Hill"
-    (gold,) = read_golds(records, positives_of(records, tmp_path), ["c1"])
-    assert ("Bob_&_Hill", 2) in gold.support
 
 
 def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_path):

@@ -1,11 +1,6 @@
-"""What DVC does about files from outside: downloads without a hash, and model folders of a user's own."""
+"""What DVC does about model folders of a user's own."""
 
-import json
 import shutil
-import threading
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,46 +9,6 @@ from tests import small_collection
 from tests.small_pipeline import Project, create
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.formats]
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def web(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A folder and its address."""
-    folder = tmp_path / "web"
-    folder.mkdir()
-    http = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
-    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
-    yield folder, f"http://127.0.0.1:{http.server_port}"
-    http.shutdown()
-    http.server_close()
-
-
-def test_the_first_fetch_records_pins_and_the_second_repro_does_nothing(web, tmp_path):
-    folder, url = web
-    rows = range(20)
-    passages = [{"id": f"p{i}", "title": f"Town {i}", "text": f"Its mayor is Mayor{i} Smith."} for i in rows]
-    questions = [{"question": f"Who is mayor of Town {i}?", "answers": [f"Mayor{i} Smith"]} for i in rows]
-    for name, lines in (("passages", passages), ("questions", questions)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    project = create(tmp_path / "project")
-    files = [
-        {"kind": "passages", "url": f"{url}/passages.jsonl"},
-        {"kind": "questions", "url": f"{url}/questions.jsonl", "set": "web", "split": "train", "test_share": 0.2},
-    ]
-    sets = {"train": ["web/train"], "evaluate": ["web/test"], "annotator": ["web/train"]}
-    source = {"format": "own", "files": files}
-    project.set(**{"collections.web": {"source": source, "sets": sets, "settings": {}}, "collection": "web"})
-    sources = project.folder / "data" / "sources" / "web"
-    sources.mkdir()
-    (sources / "README").write_text("web\n")
-    assert project.dvc("repro", "prepare") == ["configs", "fetch", "prepare"]
-    assert set(json.loads((sources / "pins.json").read_text())) == {file["url"] for file in files}
-    assert project.dvc("repro", "prepare") == []
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from eadpr.corpus.formats import own
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.own import OwnFiles
-from eadpr.corpus.pieces import cut_passages, cut_text
+from eadpr.corpus.pieces import cut_text
 from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.rows import GivenQuestion, check_passages
 from eadpr.corpus.sources import Source
@@ -27,14 +27,6 @@ from eadpr.settings.yaml import load, read_yaml
 from eadpr.storage import tables
 from eadpr.storage.records import Passage, Question
 from stages.add import main
-
-PASSAGES = [{"id": "a", "title": "T", "text": 'One "two".'}, {"id": "b", "title": "", "text": "x\u2028y\nz"}]
-QUESTIONS = [
-    {"question": "who?", "answers": ["A", "B c"], "positives": ["a", "b"]}
-    | {"answer_kind": "string", "id": "q1", "set": "s", "split": "dev"},
-    {"question": "when?", "answers": ["[0-9]+"], "positives": []}
-    | {"answer_kind": "regex", "id": "q2", "set": "", "split": ""},
-]
 
 
 def cell(value: object) -> str:
@@ -58,9 +50,8 @@ def questions(path: Path, **columns: str) -> list[GivenQuestion]:
     return list(own.read_questions(path, Columns("questions", columns)))
 
 
-def passages(path: Path, words: int | None = None, prefix: str = "", **columns: str) -> list[Passage]:
-    given = own.read_passages(path, Columns("passages", columns), prefix=prefix)
-    found = (cut_passages(some, words) if words else some for some in check_passages(given))
+def passages(path: Path, prefix: str = "", **columns: str) -> list[Passage]:
+    found = check_passages(own.read_passages(path, Columns("passages", columns), prefix=prefix))
     return [Passage(*row) for _, *columns in found for row in zip(*columns, strict=True)]
 
 
@@ -77,30 +68,15 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
     assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"]]
 
 
-def test_a_positive_named_twice_is_one(tmp_path):
-    (found,) = questions(save(tmp_path / "q.jsonl", [{"question": "q", "positives": ["p", "r", "p"]}]))
-    assert [(one.passage_id, one.order) for one in found.contexts] == [("p", 0), ("r", 1)]
-
-
 def test_grades_go_with_the_positives_in_cells_too(tmp_path):
-    """A list, one number for one positive, and a grade where nothing is positive, which says nothing."""
-    (tmp_path / "q.csv").write_text("question,positives,grades,answers\na,\"['p', 'r']\",\"[2, 1]\",\nb,p,3,\nc,,A,x\n")
+    """A list, a positive that is named twice, and a grade where nothing is positive, which says nothing."""
+    cells = "a,\"['p', 'r', 'p']\",\"[2, 1, 3]\",\nb,p,3,\nc,,A,x\n"
+    (tmp_path / "q.csv").write_text(f"question,positives,grades,answers\n{cells}")
     (tmp_path / "q.jsonl").write_text('{"question": "b", "positives": "p", "grades": 3}\n')
     graded = [[(one.passage_id, one.grade) for one in q.contexts] for q in questions(tmp_path / "q.csv")]
     assert graded == [[("p", 2.0), ("r", 1.0)], [("p", 3.0)], []]
     ((found,),) = ([one.grade for one in q.contexts] for q in questions(tmp_path / "q.jsonl"))
     assert found == 3.0
-
-
-def test_columns_that_parquet_cannot_hold_or_python_cannot_read_are_named(tmp_path):
-    path = tmp_path / "q.parquet"
-    pq.write_table(pa.Table.from_arrays([pa.array(["who?"])] * 2, names=["question", "question"]), path)
-    with pytest.raises(ValueError, match=r"q\.parquet: a column name stands twice"):
-        questions(path)
-    far = pa.array([253402300800], pa.timestamp("s"))  # the year 10000
-    pq.write_table(pa.table({"question": ["who?"], "seen": far}), path)
-    with pytest.raises(ValueError, match=r"q\.parquet, after row 0: a value is beyond Python's .*drop its column"):
-        questions(path)
 
 
 SENTENCE = "Alpha beta gamma delta epsilon. "  # five words
@@ -133,22 +109,10 @@ def test_pieces_lose_only_white_space_and_are_bounded(text, words):
     assert all(len(piece.split()) <= 1.5 * words for piece in cut(text, words))
 
 
-def test_ten_thousand_words_are_taken_whole_or_cut_passages(tmp_path):
-    path = save(
-        tmp_path / "p.jsonl", [{"id": "doc", "title": "T", "text": SENTENCE * 2000}, {"id": "short", "text": "x"}]
-    )
-    assert [(p.id, len(p.text)) for p in passages(path)] == [("doc", 64_000), ("short", 1)]
-    found = passages(path, 100)
-    assert [p.id for p in found] == [f"doc#{k}" for k in range(1, 101)] + ["short"]
-    assert {len(p.text.split()) for p in found[:-1]} == {100}
-    assert {p.title for p in found[:-1]} == {"T"}
-
-
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = """\
 collection: atlas  # which one
-prepare: {split_words: null, missing_contexts: 0, add_context_passages: false, drop_empty_answers: false,
-    strip_quotes: false}
+prepare: {split_words: null, missing_contexts: 0, add_context_passages: false, drop_empty_answers: false}
 # all of them
 collections:
   atlas:  # the default
@@ -233,24 +197,17 @@ def test_questions_without_answers_ask_no_annotator(project, files):
     assert not added.answers
 
 
-def test_a_column_of_splits_is_named_where_it_leaves_none(project, files):
-    passages, asked = files
-    asked.write_text("question\tanswers\tsplit\n" + "".join(f"what {i}?\tWord{i}\ttrain\n" for i in range(40)))
-    assert_refused("leaves no question for test, .* a column split is taken as it is", project, passages, asked)
-
-
 def test_bad_files_change_nothing(project, files):
     passages, asked = files
     asked.write_text("question\tpositives\nwho?\tnone-such\n")
     said = f"^{re.escape(str(asked))}, line 2: positive 0: passage id 'none-such' is not in the corpus"
     assert_refused(said, project, passages, asked)
+    asked.write_text("question\tanswers\tsplit\n" + "".join(f"what {i}?\tWord{i}\ttrain\n" for i in range(40)))
+    assert_refused("leaves no question for test, .* a column split is taken as it is", project, passages, asked)
     asked.write_text("question\tanswers\tsplit\nwho?\tA\tdev\n")
     tests = save(passages.with_name("t.tsv"), [{"question": "what?", "answers": "A"}])
     said = r"q\.tsv or .*t\.tsv: no question is in own/train; the columns set and split must be absent"
     assert_refused(said, project, passages, asked, tests)
-    (passages.parent / "other").mkdir()
-    twin = save(passages.parent / "other" / "q.tsv", [{"question": "what?", "answers": "A"}])
-    assert_refused(r"other/q\.tsv: two of the files have this name", project, passages, asked, twin)
 
 
 def test_files_of_a_collection_that_is_there(project, files):
@@ -267,19 +224,6 @@ def test_files_of_a_collection_that_is_there(project, files):
         add_files("given", files[:1], params=params)
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("source: {format: own, files: []}\nsets: {train: [], evaluate: [], annotator: []}\n", "settings: Field required"),
-    ("settings: {}\n", "source: Field required"),
-    ("source: 3\nsettings: {}\n", "source: Input should be a valid dictionary"),
-])  # fmt: skip
-def test_what_a_collections_file_lacks_is_named(project, files, text, said):
-    described = project / "data" / "collections" / "half.yaml"
-    described.parent.mkdir(parents=True)
-    described.write_text(text)
-    with pytest.raises(ValueError, match=rf"collections\.half\.{said}"):
-        add_files("half", files, params=project / "params.yaml")
-
-
 NO_TEXTS = ["123", "1e5", "1e-5", "null", "true", "false", "nan", "inf"]
 
 
@@ -290,15 +234,10 @@ def test_names_that_a_setting_cannot_hold_are_those_that_are_refused(project, na
     assert (read_yaml(params)["collection"] == name) == (not re.fullmatch(NO_TEXT, name))
 
 
-@pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm", *NO_TEXTS])
+@pytest.mark.parametrize("name", ["My", "a b", "../x", "", "-x", "a;rm", "sources", "collections", *NO_TEXTS])
 def test_names_that_cannot_be_folders_are_refused(project, files, name):
     with pytest.raises(ValueError, match="cannot name a collection"):
         add_files(name, files, params=project / "params.yaml")
-
-
-@pytest.mark.parametrize("name", ["sources", "collections"])
-def test_the_folders_of_all_collections_are_no_collection(project, files, name):
-    assert_refused(rf"'{name}' cannot name a collection: data/{name}/ is where", project, *files, name=name)
 
 
 def run(project: Path, name: str, *arguments: object) -> Any:
@@ -320,19 +259,6 @@ def test_questions_that_nothing_can_answer_are_counted(project, files):
     )
     assert said in done.output.splitlines()
     assert "own/test: 1 questions, 0 without a positive" in done.output.splitlines()
-
-
-def test_files_of_a_described_collection_are_said_to_be_unread(project, files):
-    described = project / "data" / "collections" / "half.yaml"
-    described.parent.mkdir(parents=True)
-    described.write_text(
-        "source: {format: own, files: [{kind: passages, url: 'http://localhost/p.tsv'},"
-        " {kind: questions, path: q.tsv}]}\n"
-        "sets: {train: [own/train], evaluate: [own/train], annotator: [own/train]}\nsettings: {}\n"
-    )
-    done = run(project, "half", files[1])
-    assert done.exit_code == 0, done.output
-    assert "the files were not read yet: `dvc repro` reads them" in done.output
 
 
 def test_yes_and_no_are_answers_that_no_text_is_searched_for(project, files):

@@ -18,18 +18,6 @@ SETTINGS = [one.name for one in inputs.SETTINGS]
 CASES = YAML(typ="safe", pure=True).load((ROOT / "tests" / "refused_files.yaml").read_text(encoding="utf-8"))
 DIGITS = "9" * 5000
 ZIP = FORMATS["EntityQuestions, zip"].files["e.zip"]
-# Fields that the first row of a file must have.
-FIELDS = {
-    ("DPR training", "train.json"): ["question"],
-    ("DPR contexts", "ctxs.jsonl"): ["question", "answers", "ctxs"],
-    ("DPR training", "gold.jsonl"): ["question", "passage_id", "answer", "answer_start"],
-    ("T-REx facts", "P19.jsonl"): ["sub_label", "obj_label", "uuid"],
-    ("EntityQuestions", "P19.dev.json"): ["question", "answers"],
-    ("PAQ", "paq.jsonl"): ["question", "answer", "answers"],
-    ("RAMDocs", "ramdocs.jsonl"): ["question", "gold_answers", "documents"],
-    ("HotpotQA", "hotpot.json"): ["_id", "question", "answer", "supporting_facts", "context"],
-    ("HotpotQA", "pages.jsonl"): ["title", "text"],
-}
 
 
 def with_first_row(data: bytes, change) -> bytes:
@@ -82,22 +70,16 @@ def test_what_is_wrong_is_said_with_file_place_and_value(tmp_path, case):
     assert case["says"] in refused(tmp_path, case["of"], case["file"], data)
 
 
-@pytest.mark.parametrize(("of", "field"), [(of, field) for of, fields in FIELDS.items() for field in fields])
-def test_a_missing_field_is_named(tmp_path, of, field):
-    without = with_first_row(FORMATS[of[0]].files[of[1]], lambda row: {k: v for k, v in row.items() if k != field})
-    assert f"{of[1]}, line 1: field '{field}' is missing (it has " in refused(tmp_path, *of, without)
-
-
 @pytest.mark.parametrize(("name", "file", "data", "said"), [
     ("own gzip", "p.jsonl.gz", gzip.compress(f'{{"id": {DIGITS}}}'.encode(), mtime=0), "p.jsonl.gz, line 1: malformed"),
-    ("own JSON list", "q.json", (b'"who?"', DIGITS), "malformed JSON: brackets nested too deep"),
+    ("own JSON list", "q.json", (b'"who?"', DIGITS), "q.json, item 1: malformed JSON"),
     ("own CSV", "q.csv", (b"[1.0]", "[" * 99_999), "q.csv, line 2: grades is '[[[["),
-    ("own Parquet", "p.parquet", b"PAR1" + b"\x0f" * 40 + b"\x14\0\0\0PAR1", "p.parquet: damaged after row 0, or not"),
+    ("own Parquet", "p.parquet", b"PAR1" + b"\x0f" * 40 + b"\x14\0\0\0PAR1", "p.parquet, after row 0: damaged, or not"),
     ("DPR training", "psgs.tsv", b"id\ttext\ttitle\n1\tcaf\xe9\tA\n", "psgs.tsv, line 2: byte 0xe9 is not UTF-8"),
-    ("EntityQuestions, zip", "e.zip", (b"PK\x03\x04", "PK\x03\x05"), "e.zip/a/P19.dev.json is damaged or encrypt"),
+    ("EntityQuestions, zip", "e.zip", (b"PK\x03\x04", "PK\x03\x05"), "e.zip/a/P19.dev.json is truncated, damaged"),
     ("EntityQuestions, zip", "e.zip", seeds.zipped({"P19.dev.json": b"\n"}), "e.zip/P19.dev.json holds no questions"),
-    ("EntityQuestions, zip", "e.zip", ZIP[:345] + b"\n" + ZIP[345:], "a/P19.dev.json is damaged or encrypted ([Errno"),
-    ("EntityQuestions, zip", "e.zip", ZIP[:-9], "e.zip is a truncated or damaged zip"),
+    ("EntityQuestions, zip", "e.zip", ZIP[:345] + b"\n" + ZIP[345:], "damaged or encrypted ([Errno"),
+    ("EntityQuestions, zip", "e.zip", ZIP[:-9], "e.zip is truncated, damaged"),
     ("SQuAD", "dev.json", b'{"data": "\xe9' + b"x" * 5000, "dev.json: expected a JSON object with a list `data` ('"),
     ("SQuAD", "dev.json", (b'"answers"', json.dumps("x" * 5000)), "answers' is missing (it has id, question, xxx"),
 ])  # fmt: skip

@@ -79,13 +79,6 @@ def test_the_normal_form_for_exact_match():
     assert exact_match_normal(" The U.S.A.,  an Army of theirs! ") == "usa army of theirs"
 
 
-def test_an_unknown_kind_is_refused():
-    matches = lambda a, t, kind: AnswerMatcher().matches(a, [t], kind)  # noqa: E731
-    for call in (has_answer, answer_spans, lambda a, _, kind: needles(a, kind), matches):
-        with pytest.raises(ValueError, match="'substring', expected one of string, regex"):
-            call(["a"], "a", "substring")
-
-
 # Texts that meet every branch: ASCII and not, both sigmas, marks out of canonical order, separators, Hangul.
 ALPHABET = "aAbBsS19.,'’- \n\t\x00\x7f\u2028\u200bσςΣΟéÉe\u0301\u0323İıßẞﬁK각\u1100東_+—"
 TEXTS = st.text(ALPHABET, max_size=24) | st.text(max_size=12)
@@ -126,23 +119,6 @@ def test_a_piece_of_the_text_matches_as_in_naive_loops(text, start, end, unrelat
     answers, texts = [text[start:end]], (text, unrelated, text)
     matched = AnswerMatcher(size=1).matches(answers, texts)
     assert matched.tolist() == [naive_has_answer(answers, t) for t in texts]
-
-
-@given(st.text("ab(|)[]^$.*?+\\{1}é", max_size=8), TEXTS)
-def test_any_pattern_is_answered(pattern, text):
-    expected = has_answer([pattern], text, "regex")
-    assert AnswerMatcher().matches([pattern], [text], "regex").tolist() == [expected]
-
-
-def test_a_passage_is_tokenised_once(monkeypatch):
-    calls = []
-    plain = tokens
-    monkeypatch.setattr("eadpr.text.answers.tokens", lambda text: calls.append(text) or plain(text))
-    matcher = AnswerMatcher()
-    texts = [f"passage {i} on cats" for i in range(10)]
-    for _ in range(50):
-        assert matcher.matches(["cats"], texts).all()
-    assert sum(text.startswith("passage") for text in calls) == len(texts)
 
 
 @pytest.mark.parametrize(("answers", "text", "kind", "pieces"), [
@@ -195,16 +171,8 @@ def test_spans_agree_with_has_answer(text, start, length, kind):
     ("how many legs", "how"), ("Which city is larger?", "which"), ("in what year was he born", "what"),
     ("In which year, and where, was he born?", "which"), ("the actor who plays Avery", "who"),
     ("tell me when and how", "when"), ("(where) is it", "where"), ("why did he go", "other"),
-    ("name the king of France", "other"), ("", "other"), ("how-to books", "how"),
+    ("name the king of France", "other"), ("", "other"), ("how-to books", "how"), ("then\twho\u00a0came", "who"),
+    *((f"is the {word} thing here", "other") for word in ("whole", "somewhat", "whoever", "nowhere", "show")),
 ])  # fmt: skip
 def test_the_first_wh_word_decides(question, expected):
     assert question_type(question) == expected
-
-
-@pytest.mark.parametrize("word", ["whole", "somewhat", "somehow", "whatever", "whenever", "whoever", "nowhere", "show"])
-def test_a_part_of_a_word_is_no_wh_word(word):
-    assert question_type(f"is the {word} thing here") == "other"
-
-
-def test_the_gap_to_the_next_word_may_be_any_space():
-    assert question_type("then\twho\u00a0came") == "who"

@@ -7,7 +7,6 @@ combinations of words that an encoder has met, as names mostly are in real colle
 """
 
 import zlib
-from functools import cache
 from itertools import count
 from math import gcd
 
@@ -29,24 +28,17 @@ def _forms(kind: str) -> tuple[str, ...]:
 FORMS = {kind: _forms(kind) for kind in ("person", "work", *POOLS["forms"])}
 
 
-@cache
-def _steps(seed: int, kind: str, size: int) -> tuple[int, int]:
-    """Return (step, shift) such that number * step + shift, modulo size, scatters 0 … size - 1."""
-    step = next(step for step in count(int(size * 0.618)) if gcd(step, size) == 1)
-    return step, zlib.crc32(f"{seed}/{kind}".encode())
-
-
-def _scattered(seed: int, kind: str, n: int, size: int) -> tuple[int, int]:
+def _scatter(seed: int, kind: str, n: int, size: int) -> tuple[int, int]:
     """Return the run of `size` numbers that n falls into, and n's place in the run after a permutation."""
-    step, shift = _steps(seed, kind, size)
+    step = next(step for step in count(int(size * 0.618)) if gcd(step, size) == 1)
     run, number = divmod(n, size)
-    return run, (number * step + shift) % size
+    return run, (number * step + zlib.crc32(f"{seed}/{kind}".encode())) % size
 
 
 def stem(seed: int, n: int) -> str:
     """Return the n-th invented word; all differ."""
     onsets, vowels, middles, ends = (POOLS[part] for part in ("onsets", "vowels", "middles", "ends"))
-    run, number = _scattered(seed, "stem", n, len(onsets) * len(vowels) * len(middles) * len(ends))
+    run, number = _scatter(seed, "stem", n, len(onsets) * len(vowels) * len(middles) * len(ends))
     number, onset = divmod(number, len(onsets))
     number, vowel = divmod(number, len(vowels))
     end, middle = divmod(number, len(middles))
@@ -56,7 +48,7 @@ def stem(seed: int, n: int) -> str:
 def name(seed: int, kind: str, n: int) -> str:
     """Return the n-th name of a kind in FORMS."""
     forms = FORMS[kind]
-    run, number = _scattered(seed, kind, n, STEMS * len(forms))
+    run, number = _scatter(seed, kind, n, STEMS * len(forms))
     form, word = divmod(number, STEMS)
     return forms[form].format(s=stem(seed, run * STEMS + word))
 

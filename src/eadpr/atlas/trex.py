@@ -1,5 +1,9 @@
 """The questions of T-REx QA (Sciavolino et al., 2021) by relation, in the order of their numbers."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 QUESTIONS = {
     "P17": "Which country is [X] located in?",
     "P19": "Where was [X] born?",
@@ -16,3 +20,4 @@ QUESTIONS = {
     "P495": "Which country was [X] created in?",
     "P740": "Where was [X] founded?",
 }
+Relation = Annotated[str, Field(pattern=rf"^({'|'.join(QUESTIONS)})$")]

@@ -6,7 +6,6 @@ The finished file stays in the cache (a hard link to it goes to DVC), because DV
 every run and a collection that gains a small file should not fetch 13 GB again.
 """
 
-import errno
 import os
 import shutil
 import time
@@ -54,7 +53,8 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
     A download without a hash in params.yaml must be what `sources`/pins.json says of its address; a new one is entered
     there, and the return value names those. Everything is checked before `out` appears.
     """
-    pins = read_pins(sources / PINS)
+    known = read_json(sources / PINS) if (sources / PINS).exists() else {}
+    pins = {url: Pin(**pin) for url, pin in known.items()}
     for file in source.files:
         if file.path is not None:
             _check_local(file, sources / file.path)
@@ -78,18 +78,12 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
     return [file.name for file in downloads if file.url in new]
 
 
-def read_pins(path: Path) -> dict[str, Pin]:
-    """Read pins by URL."""
-    return {url: Pin(**pin) for url, pin in read_json(path).items()} if path.exists() else {}
-
-
 def _check_local(file: File, path: Path) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; `eadpr add` brings files in, or put it there")
-    if file.size not in (None, size := path.stat().st_size):
-        raise ValueError(f"{path}: expected {file.size:,} bytes, found {size:,}; it is another file or incomplete")
-    if file.sha256 is not None and (actual := sha256(path)) != file.sha256:
-        raise ValueError(f"{path}: expected sha256 {file.sha256}, found {actual}; it is another file")
+    pin, actual = Pin(file.sha256, file.size), Pin(sha256(path) if file.sha256 else None, _size(path))
+    if not actual.matches(pin):
+        raise ValueError(f"{path}: expected {pin}, got {actual}; it is another file or incomplete")
 
 
 def download(url: str, pin: Pin, *, local_hint: str) -> tuple[Path, Pin]:
@@ -170,28 +164,17 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
         # With it a later request gets the whole file if the file has changed; weak tags do not tell.
         tag = response.headers.get("ETag", "W/")
         state.write_text(response.headers.get("Last-Modified", "") if tag.startswith("W/") else tag)
-        _store(response, partial, start, pin, advance)
-    if pin.size is not None and _size(partial) < pin.size:
-        raise ProtocolError(f"the connection was cut after {_size(partial):,} of {pin.size:,} bytes")
-
-
-def _store(response: requests.Response, partial: Path, start: int, pin: Pin, advance: Callable[[int], None]) -> None:
-    """Append the answer as sent: a content encoding, as servers call it, is how such files are stored."""
-    try:
         with partial.open("r+b" if start else "wb") as file:
             file.seek(start)
+            # A content encoding, as servers call it, is how such files are stored.
             for chunk in response.raw.stream(CHUNK, decode_content=False):
                 file.write(chunk)
                 file.flush()
                 advance(len(chunk))
                 if pin.size is not None and file.tell() > pin.size:
                     return  # it is another file
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        reason = f"no space left after about {_size(partial):,} bytes; free some, or set EADPR_CACHE to a larger disk"
-        message = f"{reason}, and run again: the download goes on where it stopped"
-        raise OSError(error.errno, message, str(partial)) from error
+    if pin.size is not None and _size(partial) < pin.size:
+        raise ProtocolError(f"the connection was cut after {_size(partial):,} of {pin.size:,} bytes")
 
 
 def _size(path: Path) -> int:

@@ -22,34 +22,35 @@ from eadpr.corpus.rows import (
     GivenQuestion,
     RowError,
     excerpt,
-    never_matches,
     usable_answers,
 )
 from eadpr.corpus.sources import File, Prepare
 from eadpr.storage import engine
 from eadpr.storage.records import Context, Origin, Question, SetMember
 
+NESTED = ("contexts", "annotations")
+
 
 def _table(name: str, record: type, **first: type) -> Any:
-    """Return a record of the columns `first`, then the fields of `record` without nested contexts."""
-    columns = {column: kind for column, kind in get_type_hints(record).items() if column != "contexts"}
+    """Return a record of the columns `first`, then the fields of `record` without nested records."""
+    columns = {column: kind for column, kind in get_type_hints(record).items() if column not in NESTED}
     return NamedTuple(name, [*first.items(), *columns.items()])
 
 
-# `n` counts all questions from 0, `c` all contexts; a split that is None is still to be drawn. `number` counts the
-# files of annotations, which are for the questions of the file `of`.
+# `n` counts all questions from 0, `c` all contexts, `row` all annotations, which are for the questions of the file
+# `of`; a split that is None is still to be drawn.
 ASKED = _table("asked", GivenQuestion, n=int, file=str)
-NAMED = _table("named", GivenContext, c=int, n=int, unnamed=bool)
-POINTED = _table("pointed", GivenGold, number=int, row=int, of=str)
+NAMED = _table("named", GivenContext, c=int, n=int)
+POINTED = _table("pointed", GivenGold, row=int, of=str)
 
 # Where a file of questions names no passage of a question, those that its annotations name are the positives.
 _POINTED_AT = """
 INSERT INTO named BY NAME
-SELECT (SELECT count(*) FROM named) + row_number() OVER (ORDER BY a.n, g.passage_id) - 1 AS c, a.n, false AS unnamed,
+SELECT (SELECT count(*) FROM named) + row_number() OVER (ORDER BY a.n, g.passage_id) - 1 AS c, a.n,
     'positive' AS role, row_number() OVER (PARTITION BY a.n ORDER BY g.first, g.passage_id) - 1 AS "order",
     g.passage_id, '' AS title, [] AS gold, 0 AS gold_missing
 FROM (
-    SELECT of, question, passage_id, min((number, row)) AS first FROM pointed GROUP BY of, question, passage_id
+    SELECT of, question, passage_id, min(row) AS first FROM pointed GROUP BY of, question, passage_id
 ) g
 JOIN asked a ON a.question = g.question AND a.file = g.of
 ANTI JOIN (SELECT n FROM named) named USING (n)
@@ -67,7 +68,7 @@ CREATE VIEW numbered AS SELECT asked.* REPLACE (ids.id AS id), "set" || '/' || s
 # `size` is the length of the longest answer that begins there, null where none does.
 _FOUND = """
 CREATE TABLE found AS
-SELECT c.c, g.*, a.place AS asked,
+SELECT c.c, g.*,
     substring(coalesce(c.text, p.text), g.start + 1, list_max(list_transform(g.answers, lambda x: length(x)))) AS there,
     list_max([length(x) FOR x IN g.answers IF x != '' AND starts_with(there, x)]) AS size
 FROM pointed g
@@ -75,28 +76,20 @@ JOIN asked a ON a.question = g.question AND a.file = g.of
 JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
 JOIN passages p ON p.id = c.passage_id
 QUALIFY list_has_any(a.answers, g.answers) OR NOT
-    bool_or(list_has_any(a.answers, g.answers)) OVER (PARTITION BY c.c, g.number)
+    bool_or(list_has_any(a.answers, g.answers)) OVER (PARTITION BY c.c)
 """
-# Where a passage differs by quotes at its ends only, `shift` is by how much the context's text begins before its own;
-# null where they differ otherwise.
 _MET = """
 CREATE TABLE met AS
-SELECT * EXCLUDE (title, text, sentences), text IS NOT NULL AND shift IS NULL AS other_text,
-    CASE WHEN shift > 0 THEN length(trim(text, '"')) ELSE length(text) END AS stop
-FROM (
-    SELECT c.* EXCLUDE (gold), list_sort(list_distinct(list_concat(c.gold, f.spans))) AS spans,
-        CASE WHEN c.text IS NULL OR p.title = c.title AND p.text = c.text THEN 0
-             WHEN $strip_quotes AND p.title = c.title AND p.text = trim(c.text, '"')
-             THEN length(c.text) - length(ltrim(c.text, '"')) END AS shift
-    FROM named c
-    JOIN passages p ON p.id = c.passage_id
-    LEFT JOIN (SELECT c, list({'start': start, 'end': start + size}) AS spans FROM found GROUP BY c) f
-        USING (c)
-)
+SELECT c.* EXCLUDE (gold, title, text, sentences),
+    c.text IS NOT NULL AND (p.title, p.text) != (c.title, c.text) AS other_text,
+    list_filter(list_sort(list_distinct(list_concat(c.gold, f.spans))), lambda x: x.start < x."end") AS gold
+FROM named c
+JOIN passages p ON p.id = c.passage_id
+LEFT JOIN (SELECT c, list({'start': start, 'end': start + size}) AS spans FROM found GROUP BY c) f USING (c)
 """
 _COUNTS = """
 SELECT count(*) FILTER (other_text) AS contexts_with_other_text,
-    count(*) FILTER (len(spans) > 0 AND shift IS NULL) AS gold_lost_to_other_text,
+    count(*) FILTER (len(gold) > 0 AND other_text) AS gold_lost_to_other_text,
     coalesce(sum(gold_missing), 0)::BIGINT AS gold_sentences_missing
 FROM met
 """
@@ -108,14 +101,8 @@ ORDER BY n, i
 """
 _CONTEXTS = """
 SELECT q.id AS question_id, passage_id, role, "order", grade, written AS title,
-    CASE WHEN len(gold) > 0 THEN gold END AS gold
-FROM (
-    SELECT *, CASE WHEN shift IS NOT NULL THEN list_filter(
-        [{'start': greatest(0, x.start - shift), 'end': least(stop, x."end" - shift)} FOR x IN spans],
-        lambda x: x.start < x."end") END AS gold
-    FROM met
-) JOIN numbered q USING (n)
-ORDER BY c
+    CASE WHEN len(gold) > 0 AND NOT other_text THEN gold END AS gold
+FROM met JOIN numbered q USING (n) ORDER BY c
 """
 _RECORDS = {
     "questions": (Question, "SELECT * FROM numbered ORDER BY n"),
@@ -151,9 +138,8 @@ class Gathered:
     append_gold: Callable[[tuple], None]
     questions: int = 0
     contexts: int = 0
-    annotated: int = 0  # files of annotations
+    annotations: int = 0
     answers_dropped: int = 0
-    patterns_that_never_match: int = 0
 
     def add_question(self, question: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
         """Add a question; the file's settings fill what it does not say, and `pages` annotate its positives."""
@@ -163,35 +149,34 @@ class Gathered:
         self.answers_dropped += len(question.answers) - len(answers)
         if kind == "yes-no":
             answers = [answer.strip().lower() for answer in answers]
-        if kind == "regex":
-            self.patterns_that_never_match += sum(map(never_matches, answers))
         row = question._replace(
             answers=answers,
             answer_kind=kind,
             set=question.set or file.set or "own",
             split=question.split or (None if file.test_share else file.split or "train"),
         )
-        self.append_question((self.questions, file.name, *row[:-1]))
+        self.append_question((self.questions, file.name, *row[: -len(NESTED)]))
         for context in question.contexts:
             if context.role in ROLES:
                 self._add_context(question.question, context, pages)
+        self.add_annotations(question.annotations, file)
         self.questions += 1
 
     def _add_context(self, question: str, context: GivenContext, pages: Sequence[GoldPages]) -> None:
-        if unnamed := context.passage_id is None:
+        if context.passage_id is None:
             content = hashlib.sha256(f"{context.title}\0{context.text}".encode())
             context = context._replace(passage_id=f"context-{content.hexdigest()[:16]}")
         if pages and context.role == "positive":
             spans = [span for page in pages for span in page.evidence(question, context)]
             context = context._replace(gold=[*context.gold, *spans])
-        self.append_context((self.contexts, self.questions, unnamed, *context))
+        self.append_context((self.contexts, self.questions, *context))
         self.contexts += 1
 
     def add_annotations(self, rows: Iterable[GivenGold], file: File) -> None:
         """Add annotations of the questions of `file`."""
-        for number, gold in enumerate(rows):
-            self.append_gold((self.annotated, number, file.name, *gold))
-        self.annotated += 1
+        for gold in rows:
+            self.append_gold((self.annotations, file.name, *gold))
+            self.annotations += 1
 
     def locate_pages(self, pages: GoldPages, questions: Collection[str], file: File) -> None:
         """Give questions of `file` that name no passage those passages of the corpus that are cut from their gold
@@ -203,15 +188,12 @@ class Gathered:
 
 
 def write_records(
-    connection: engine.Connection,
-    folder: Path,
-    settings: Prepare,
-    files: Sequence[tuple[File, Path]],
+    connection: engine.Connection, folder: Path, settings: Prepare, files: Sequence[tuple[File, Path]]
 ) -> dict[str, int]:
     """Write the gathered records into `folder`, where passages.parquet gains the passages that only contexts have.
 
-    Returns counts for the report. Raises RowError for passages that
-    are not known, ids that stand twice and annotations that do not fit.
+    Returns counts for the report. Raises RowError for passages that are not known, ids that stand twice and annotations
+    that do not fit.
     """
     connection.execute(_POINTED_AT)
     left_out = find_missing(connection, settings)
@@ -222,7 +204,7 @@ def write_records(
         raise RowError(place, f"question id {excerpt(twice['id'])}", "stands twice; ids must be unique")
     connection.execute(_FOUND)
     _check_annotations(connection)
-    connection.execute(_MET, {"strip_quotes": settings.strip_quotes})
+    connection.execute(_MET)
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, (record, query) in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", record)
@@ -231,14 +213,11 @@ def write_records(
 
 
 def _check_annotations(connection: engine.Connection) -> None:
-    if row := engine.first(connection, "FROM found WHERE size IS NULL ORDER BY number, c, row LIMIT 1"):
-        raise RowError(
-            row["place"],
-            f"answer_start {row['start']} of passage {row['passage_id']}",
-            f"points at {excerpt(row['there'])}, not at {' or '.join(map(excerpt, row['answers']))}; offsets count"
-            f" characters of the text in {row['asked']}",
-        )
-    nowhere = "FROM pointed ANTI JOIN found USING (number, question, passage_id) ORDER BY number, row LIMIT 1"
+    if row := engine.first(connection, "FROM found WHERE size IS NULL ORDER BY row, c LIMIT 1"):
+        answers = " or ".join(map(excerpt, row["answers"]))
+        reason = f"points at {excerpt(row['there'])}, not at {answers}; offsets count characters of the passage's text"
+        raise RowError(row["place"], f"answer_start {row['start']} of passage {row['passage_id']}", reason)
+    nowhere = "FROM pointed ANTI JOIN found USING (of, question, passage_id) ORDER BY row LIMIT 1"
     if row := engine.first(connection, nowhere):
         question, passage = excerpt(row["question"]), excerpt(row["passage_id"])
         raise RowError(row["place"], "", f"no question {question} has passage {passage} as a positive; remove the row")

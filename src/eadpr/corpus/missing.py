@@ -19,10 +19,11 @@ FROM (
 ) JOIN named c USING (c) JOIN asked a USING (n);
 CREATE VIEW passages AS SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing
 """
-# Passages that cannot join the corpus; $join where those with a text can.
+# Passages that cannot join the corpus; $join where those with a text can. `split` is null for those that are not a
+# document that was split.
 _LACKED = """
-CREATE TABLE lacked AS SELECT place || ' (' || passage_id || ')' AS place, passage_id, c
-FROM missing WHERE NOT $join OR text IS NULL
+CREATE TABLE lacked AS SELECT missing.*, corpus.id AS split
+FROM missing LEFT JOIN corpus ON corpus.id = missing.passage_id || '#1' WHERE NOT $join OR missing.text IS NULL
 """
 _LEAVE_OUT = """
 DELETE FROM named WHERE passage_id IN (SELECT passage_id FROM lacked);
@@ -35,16 +36,32 @@ def find_missing(connection: engine.Connection, settings: Prepare) -> dict[str, 
     """Make the table `missing` of the passages that are to join the corpus, and the view `passages` with them.
 
     Contexts with a passage that cannot join are left out if the settings allow as many. Returns how many these are, and
-    where each such passage is first named. Raises RowError for an unknown passage.
+    where each such passage is first named. Raises RowError for more.
     """
     connection.execute(_MISSING)
-    left_out = _leave_out(connection, settings) if settings.missing_contexts else {}
-    for batch in engine.batches(connection, "SELECT place, passage_id, unnamed, text FROM missing ORDER BY c"):
+    connection.execute(_LACKED, {"join": settings.add_context_passages})
+    count = engine.value(connection, "SELECT count(*) FROM named SEMI JOIN lacked USING (passage_id)")
+    if count > settings.missing_contexts:
+        first = engine.first(connection, "FROM lacked ORDER BY c LIMIT 1")
+        raise RowError(first["place"], f"passage id {excerpt(first['passage_id'])}", _reason(first, count))
+    places = connection.execute("SELECT place || ' (' || passage_id || ')' FROM lacked ORDER BY c").fetchall()
+    connection.execute(_LEAVE_OUT)
+    for batch in engine.batches(connection, "SELECT place, text FROM missing ORDER BY c"):
         for row in batch.to_pylist():
-            if not settings.add_context_passages or row["text"] is None:
-                raise _unknown_passage(connection, **row)
             check_text(row["text"], row["place"], "text")
-    return left_out
+    if not settings.missing_contexts:
+        return {}
+    return {"contexts_without_passage": count, "passages_lacked": [place for (place,) in places]}
+
+
+def _reason(lacked: dict[str, Any], count: int) -> str:
+    if lacked["split"]:
+        reason = f"is a document that was split into passages {lacked['split']}, …; name the one meant, or none: the"
+        return f"{reason} best BM25 passage with an answer is then taken"
+    remedy = "add it to the passages"
+    if lacked["text"] is not None:
+        remedy += ", set prepare.add_context_passages"
+    return f"is not in the corpus; {remedy}, or leave out contexts: prepare.missing_contexts, here {count:,}"
 
 
 def append_missing(connection: engine.Connection, path: Path) -> int:
@@ -59,34 +76,3 @@ def append_missing(connection: engine.Connection, path: Path) -> int:
         for table in engine.records(connection, query, Passage):
             append(table)
     return count
-
-
-def _leave_out(connection: engine.Connection, settings: Prepare) -> dict[str, Any]:
-    connection.execute(_LACKED, {"join": settings.add_context_passages})
-    count = engine.value(connection, "SELECT count(*) FROM named SEMI JOIN lacked USING (passage_id)")
-    places = [place for (place,) in connection.execute("SELECT place FROM lacked ORDER BY c").fetchall()]
-    if count > settings.missing_contexts:
-        raise ValueError(
-            f"{count:,} contexts name passages that the corpus lacks, more than prepare.missing_contexts"
-            f" ({settings.missing_contexts:,}); the first: {'; '.join(places[:3])}; add the passages, or raise it"
-        )
-    connection.execute(_LEAVE_OUT)
-    return {"contexts_without_passage": count, "passages_lacked": places}
-
-
-def _unknown_passage(
-    connection: engine.Connection,
-    *,
-    place: str,
-    passage_id: str,
-    unnamed: bool,
-    text: str | None,
-) -> RowError:
-    if engine.first(connection, "SELECT 1 FROM corpus WHERE id = $id", {"id": f"{passage_id}#1"}):
-        reason = f"was split into passages {passage_id}#1, …; name the one meant, or leave positives empty: the best"
-        return RowError(place, f"document {excerpt(passage_id)}", f"{reason} BM25 passage with an answer is then taken")
-    field = "a passage without id" if unnamed else f"passage id {excerpt(passage_id)}"
-    reason = "is not in the corpus; add it to the passages"
-    if text is not None:
-        reason += ", or set prepare.add_context_passages in params.yaml"
-    return RowError(place, field, reason)

@@ -24,8 +24,6 @@ from eadpr.runtime.progress import progress
 from eadpr.storage import engine, tables
 from eadpr.storage.records import Context, Origin, Passage, Question, SetMember
 
-__all__ = ["Prepare", "prepare", "write_generated"]
-
 TABLES = {
     "passages": Passage,
     "questions": Question,
@@ -54,6 +52,7 @@ GROUP BY name
 
 Asked = tuple[Question, list[tuple[str, str]], list[Context]]  # with (question set, split) pairs
 Reader = Callable[[Path], Iterable[GivenQuestion]]
+Files = list[tuple[File, Path]]
 
 
 def prepare(
@@ -73,17 +72,18 @@ def prepare(
     Raises ValueError or FileNotFoundError for bad input, naming file, line, field and value; `out` is then as before.
     """
     files = [(file, file.local(sources=sources, raw=raw)) for file in source.files]
-    own_files = [(file, path) for file, path in files if source.format == "own" and file.kind in NAMES]
-    by_path = {path: Columns(file.kind, file.columns) for file, path in own_files}
+    own_format = source.format == "own"
+    kinds = {"own": NAMES, "dpr": ("passages",)}.get(source.format, ())
+    usual = {} if own_format else {name: name for name in NAMES["passages"]}  # DPR's passages have all columns
+    columns = {path: Columns(file.kind, usual | file.columns) for file, path in files if file.kind in kinds}
     with new_folder(out) as folder, engine.connect() as connection:
-        _write_passages(lambda: _read_passages(source.format, settings, files, by_path), files, folder, connection)
-        with gathering(connection, settings, own=source.format == "own") as gathered:
-            _gather(files, gathered, _readers(source.format, files, by_path, facts, paq), by_path)
+        _write_passages(lambda: _read_passages(settings, files, columns), files, folder, connection)
+        with gathering(connection, settings, own=own_format) as gathered:
+            _gather(files, gathered, _readers(source.format, files, columns, facts, paq))
         report = write_records(connection, folder, settings, files)
         report["answers_dropped"] = gathered.answers_dropped
-        report["patterns_that_never_match"] = gathered.patterns_that_never_match
-        if by_path:
-            report["columns"] = {path.name: {"read": c.read, "unread": c.unread} for path, c in by_path.items()}
+        if columns:
+            report["columns"] = {path.name: {"read": c.read, "unread": c.unread} for path, c in columns.items()}
         return _write_report(connection, folder, report)
 
 
@@ -114,7 +114,7 @@ def _write_report(connection: engine.Connection, folder: Path, counts: dict[str,
         engine.view(connection, name, folder / f"{name}.parquet", TABLES[name])
     sets = {row.pop("name"): row for batch in engine.batches(connection, _REPORT) for row in batch.to_pylist()}
     for row in sets.values():
-        if not row["without_either"]:  # reports of before have none
+        if not row["without_either"]:
             del row["without_either"]
     report = {
         "passages": tables.count(folder / "passages.parquet", Passage),
@@ -130,25 +130,15 @@ def _write_report(connection: engine.Connection, folder: Path, counts: dict[str,
     return report
 
 
-Files = list[tuple[File, Path]]
-
-
 def _read_passages(
-    format: str, settings: Prepare, files: Files, columns: Mapping[Path, Columns]
+    settings: Prepare, files: Files, columns: Mapping[Path, Columns]
 ) -> Iterator[tuple[File, GivenPassages]]:
     """Yield the passages of each file in chunks."""
-    number = 0
-    for file, path in files:
-        if file.kind != "passages":
-            continue
-        number += 1
-        if format == "dpr":
-            chunks = check_passages(dpr.read_passages(path, strip_quotes=settings.strip_quotes))
-        elif format == "hotpot":
+    for number, (file, path) in enumerate((file, path) for file, path in files if file.kind == "passages"):
+        if path not in columns:
             chunks = check_passages(hotpot.read_passages(path), empty=True)
         else:
-            prefix = f"{number}:" if number > 1 else ""
-            chunks = check_passages(own.read_passages(path, columns[path], prefix=prefix))
+            chunks = check_passages(own.read_passages(path, columns[path], prefix=f"{number + 1}:" if number else ""))
             if settings.split_words:
                 chunks = (cut_passages(chunk, settings.split_words) for chunk in chunks)
         yield from ((file, chunk) for chunk in chunks)
@@ -178,10 +168,9 @@ def _write_passages(
 def _check_count(file: File, count: int, path: Path, kind: str) -> None:
     if not count:
         raise ValueError(f"{path} holds no {kind}; fill it, or remove it from the files in data/collections")
-    if file.rows is not None and count != file.rows:
-        raise ValueError(
-            f"{path} holds {count:,} {kind}, expected rows: {file.rows:,}; the file is incomplete or another one"
-        )
+    if file.rows not in (None, count):
+        expected = f"expected rows: {file.rows:,}; the file is incomplete or another one"
+        raise ValueError(f"{path} holds {count:,} {kind}, {expected}")
 
 
 def _readers(
@@ -201,7 +190,7 @@ def _readers(
     }
 
 
-def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader], columns: Mapping[Path, Columns]) -> None:
+def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader]) -> None:
     for file, path in files:
         if file.kind not in ASKS:
             continue
@@ -219,7 +208,5 @@ def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader], col
         for kind, note_path in annotations:
             if kind == "gold":
                 gathered.add_annotations(gold.read_gold_offsets(note_path), file)
-        if path in columns and "answer_start" in columns[path].read:
-            gathered.add_annotations(own.read_answer_starts(path, columns[path]), file)
         for page in pages if unnamed else ():
             gathered.locate_pages(page, unnamed, file)

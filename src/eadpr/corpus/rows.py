@@ -12,9 +12,8 @@ from eadpr.storage.records import Span, SupportingFact
 from eadpr.text import answers as text
 
 ROLES = ("positive", "negative", "hard_negative")
-LARGEST = 3.4e38  # of the numbers that the column of grades holds
+LARGEST = 3.4e38  # of the numbers that the column of grades holds; that of offsets holds less than 2**31
 CHUNK = 1024  # passages checked at once
-_FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pairs, which UTF-8 cannot hold
 
 # Place (file and line or row, for messages), id, title, text and given sentences, as the file has them.
@@ -27,7 +26,6 @@ class RowError(ValueError):
 
     def __init__(self, where: str, field: str, reason: str) -> None:
         super().__init__(f"{where}: {field} {reason}" if field else f"{where}: {reason}")
-        self.where, self.field, self.reason = where, field, reason
 
 
 def unexpected(where: str, field: str, value: object, expected: str) -> RowError:
@@ -80,6 +78,16 @@ class GivenContext(NamedTuple):
     written: str | None = None
 
 
+class GivenGold(NamedTuple):
+    """Where one of `answers` begins in the text of a positive."""
+
+    place: str
+    question: str
+    passage_id: str
+    answers: list[str]
+    start: int
+
+
 class GivenQuestion(NamedTuple):
     """`row` counts the questions of the file from 1; `also` are names of further sets (`set/split`); `hops` are passage
     ids. Where set, split or answer kind is None, the settings of the file say it."""
@@ -99,16 +107,7 @@ class GivenQuestion(NamedTuple):
     hops: list[str] | None = None
     facts: list[SupportingFact] | None = None
     contexts: list[GivenContext] = []
-
-
-class GivenGold(NamedTuple):
-    """Where one of `answers` begins in the text of a positive."""
-
-    place: str
-    question: str
-    passage_id: str
-    answers: list[str]
-    start: int
+    annotations: list[GivenGold] = []
 
 
 class Row(NamedTuple):
@@ -133,29 +132,30 @@ class Row(NamedTuple):
         return self.text(name, empty=True) if name in self.fields else None
 
     def texts(self, name: str) -> list[str]:
-        return check_texts(self.value(name), self.where, name)
+        """Return a list of texts, which may be empty; `usable_answers` checks what may stand in an answer."""
+        items = self.value(name)
+        if not isinstance(items, list):
+            raise unexpected(self.where, name, items, "a list of texts")
+        return [check_text(item, self.where, f"{name}[{i}]", empty=True) for i, item in enumerate(items)]
 
     def id(self, name: str) -> str:
         return check_id(self.value(name), self.where, name)
 
-    def whole(self, name: str, expected: str) -> int:
-        """Return a whole number from 0."""
-        value = self.value(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise unexpected(self.where, name, value, expected)
+    def offset(self, name: str) -> int:
+        if not is_offset(value := self.value(name)):
+            raise unexpected(self.where, name, value, "a whole number from 0")
         return value
 
-    def objects(self, name: str, expected: str = "a JSON object", needed: tuple[str, ...] = ()) -> list[Self]:
-        """Return the objects of a list, each as a row that has the fields `needed`."""
+    def objects(self, name: str) -> list[Self]:
+        """Return the objects of a list, each as a row."""
         items = self.value(name)
-        if not isinstance(items, list):
-            raise unexpected(self.where, name, items, "a list")
-        rows = []
-        for i, fields in enumerate(items):
-            if not isinstance(fields, dict) or not fields.keys() >= set(needed):
-                raise unexpected(self.where, f"{name}[{i}]", fields, expected)
-            rows.append(Row(f"{self.where}: {name}[{i}]", i, fields))
-        return rows
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise unexpected(self.where, name, items, "a list of JSON objects")
+        return [Row(f"{self.where}: {name}[{i}]", i, fields) for i, fields in enumerate(items)]
+
+
+def is_offset(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
 def check_text(value: object, where: str, field: str, *, empty: bool = False) -> str:
@@ -181,23 +181,15 @@ def check_id(value: object, where: str, field: str = "id") -> str:
     return name
 
 
-def check_texts(value: object, where: str, field: str) -> list[str]:
-    """Return a list of strings, as the field `answers`; `usable_answers` checks what may stand in an answer."""
-    if not isinstance(value, list):
-        raise unexpected(where, field, value, "a list of texts")
-    return [check_text(item, where, f"{field}[{i}]", empty=True) for i, item in enumerate(value)]
-
-
 def check_passages(passages: Iterator[GivenPassage], *, empty: bool = False) -> Iterator[GivenPassages]:
     """Yield passages in chunks, their ids, titles and texts checked; with `empty` a text may be empty."""
     while chunk := list(islice(passages, CHUNK)):
         places, ids, titles, texts, sentences = map(list, zip(*chunk, strict=True))
         if not _all_sound(ids, titles, texts, empty=empty):
-            ids = [check_id(value, where) for value, where in zip(ids, places, strict=True)]
-            titles = [
-                check_text(value, where, "title", empty=True) for value, where in zip(titles, places, strict=True)
-            ]
-            texts = [check_text(value, where, "text", empty=empty) for value, where in zip(texts, places, strict=True)]
+            for row, where in enumerate(places):
+                ids[row] = check_id(ids[row], where)
+                check_text(titles[row], where, "title", empty=True)
+                check_text(texts[row], where, "text", empty=empty)
         yield GivenPassages(places, ids, titles, texts, sentences)
 
 
@@ -221,29 +213,16 @@ def usable_answers(question: GivenQuestion, kind: str, *, drop_empty: bool) -> l
     for i, answer in enumerate(question.answers):
         field = f"answers[{i}]"
         if not (answer.strip() if kind == "regex" else text.tokens(answer)):
-            if not drop_empty:
-                raise RowError(
-                    question.place, field, f"is {excerpt(answer)}, which holds no letter, digit or sign and would be in"
-                    " every passage; remove it, or set prepare.drop_empty_answers in params.yaml",
-                )  # fmt: skip
-        elif kind == "regex" and (error := _pattern_error(answer)):
-            raise RowError(question.place, field, f"is {excerpt(answer)}, not a valid regular expression: {error}")
-        else:
-            usable.append(answer)
+            if drop_empty:
+                continue
+            reason = "holds no letter, digit or sign and would be in every passage"
+            remedy = "remove it, or set prepare.drop_empty_answers in params.yaml"
+            raise RowError(question.place, field, f"is {excerpt(answer)}, which {reason}; {remedy}")
+        if kind == "regex":
+            try:
+                regex.compile(answer, text.FLAGS)
+            except (regex.error, ValueError, RecursionError) as error:  # the latter for clashing flags, deep nesting
+                reason = f"is {excerpt(answer)}, not a valid regular expression: {error}"
+                raise RowError(question.place, field, reason) from None
+        usable.append(answer)
     return usable
-
-
-def _pattern_error(pattern: str) -> str | None:
-    try:
-        regex.compile(pattern, _FLAGS)
-    except (regex.error, ValueError, RecursionError) as error:  # the latter two for flags that clash and deep nesting
-        return str(error)
-    return None
-
-
-def never_matches(pattern: str) -> bool:
-    """Tell whether a valid pattern stops being one in its NFD form, which is the one that is matched.
-
-    It then matches nothing, as in DPR; CuratedTREC has one, with an accented letter behind a backslash.
-    """
-    return _pattern_error(text.nfd(pattern)) is not None

@@ -69,21 +69,19 @@ class File(Section):
     def _one_place(self) -> Self:
         if (self.path is None) == (self.url is None):
             raise ValueError("give exactly one of path (a file below data/sources/<collection>) and url")
+        place = self.path if self.url is None else without_password(self.url)
         if self.url is not None and urlsplit(self.url).scheme not in ("http", "https"):
-            raise ValueError(f"url {without_password(self.url)!r} must begin with http:// or https://")
+            raise ValueError(f"url {place!r} must begin with http:// or https://")
         parts = PurePosixPath(self.name).parts
-        if not parts or self.name.startswith("/") or any(part in ("..", ".") for part in parts):
-            place = without_password(self.url) if self.path is None else self.path
+        if not parts or self.name.startswith("/") or {"..", "."} & set(parts):
             raise ValueError(f"{place!r} does not name a file below the collection's folder")
         return self
 
     @model_validator(mode="after")
     def _fields_of_its_kind(self) -> Self:
-        in_set, names_sets = bool(self.set or self.split), self.kind in NAMES_ITS_SETS
         no_share = self.kind != "questions" or (self.split or "train") != "train"
         wrong = {
-            f"{self.kind} belong to no question set; remove set and split": in_set and self.kind in IN_NO_SET,
-            f"a file of kind {self.kind} names its sets itself; remove set and split": in_set and names_sets,
+            f"files of kind {self.kind} have no set and split": self.set and self.kind in (*IN_NO_SET, *NAMES_ITS_SETS),
             "give both set and split, or neither": (self.set is None) != (self.split is None),
             f"answer_kind is for files with questions, not for {self.kind}": self.answer_kind and self.kind not in ASKS,
             "test_share is for a file of kind questions and split train": self.test_share is not None and no_share,
@@ -145,4 +143,3 @@ class Prepare(Section):
     missing_contexts: int = Field(default=0, ge=0)
     add_context_passages: bool
     drop_empty_answers: bool
-    strip_quotes: bool

@@ -7,7 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from eadpr.corpus.formats.own import read_probed
+from eadpr.corpus.formats import own
+from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.squad import read_answered
 from eadpr.corpus.rows import GivenQuestion, Row, usable_answers
 from eadpr.runtime.machine import Machine
@@ -88,7 +89,7 @@ def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[
     if path.name.removesuffix(".gz").endswith(".json"):
         yield from read_answered(path)
         return
-    for n, row in enumerate(read_probed(path, columns or {})):
+    for n, row in enumerate(own.read_rows(path, Columns("probed", columns or {}))):
         yield {"id": str(n), "passage_id": str(n)} | row.fields | {"where": row.where}
 
 

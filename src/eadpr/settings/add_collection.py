@@ -125,15 +125,12 @@ def _describe(inputs: OwnFiles, *, share: float, split_words: int | None) -> dic
         files[0]["columns"] = dict(inputs.columns)
     held_out = len(inputs.questions) == 1 or "train" not in inputs.questions
     for split, path in inputs.questions.items():
-        set_and_split = {"set": "own", "split": "train" if held_out else split}
-        questions = {"kind": "questions", "path": path.name, **set_and_split}
+        questions = {"kind": "questions", "path": path.name, "set": "own", "split": "train" if held_out else split}
         if held_out:
             questions["test_share"] = share
         if inputs.question_columns:
             questions["columns"] = dict(inputs.question_columns)
         files.append(questions)
-        if split in inputs.gold:
-            files.append({"kind": "gold", "path": inputs.gold[split].name, **set_and_split})
     evaluated = ["own/test"] if held_out else [f"own/{split}" for split in inputs.questions if split != "train"]
     return {
         "source": {"format": "own", "files": files},

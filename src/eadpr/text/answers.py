@@ -9,6 +9,7 @@ import string
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import regex
@@ -16,8 +17,8 @@ import regex
 from eadpr.storage.records import Span
 
 KINDS = ("string", "regex", "yes-no")
-_FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
-_TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", _FLAGS)
+FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
+_TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", FLAGS)
 _ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+|[!-~]")  # equal to _TOKEN on ASCII text, several times faster
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -43,14 +44,7 @@ def has_answer(answers: Sequence[str], text: str, kind: str = "string") -> bool:
     `regex`: the NFD pattern matches in the NFD text, ignoring case, with `^` and `$` at every line; no text holds a
     pattern that does not compile. `yes-no`: no text holds it, since the word yes in a text says nothing.
     """
-    if _checked(kind) == "yes-no":
-        return False
-    if kind == "regex":
-        return any(_matches(answer, nfd(text)) for answer in answers)
-    folded = _folded(text)  # only the few texts that hold an answer's longest token are tokenised
-    likely = [answer for answer in answers if _longest(answer) in folded]
-    haystack = padded(text) if likely else ""
-    return any(_needle(answer) in haystack for answer in likely)
+    return bool(_MATCHER.matches(answers, [text], kind)[0])
 
 
 def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> list[Span]:
@@ -90,13 +84,12 @@ class AnswerMatcher:
 
     def matches(self, answers: Sequence[str], texts: Sequence[str], kind: str = "string") -> np.ndarray:
         """Return bools of shape (len(texts),): `has_answer(answers, text, kind)` of each text."""
-        if _checked(kind) == "yes-no":
-            return np.zeros(len(texts), dtype=bool)
         if kind == "regex":
-            matched = [any(_matches(answer, self._nfd(text)) for answer in answers) for text in texts]
+            patterns = [pattern for pattern in map(compiled, answers) if pattern is not None]
+            matched = [any(pattern.search(self._nfd(text)) for pattern in patterns) for text in texts]
         else:
-            needles = [(_longest(answer), _needle(answer)) for answer in dict.fromkeys(answers)]
-            matched = [self._holds(text, needles) for text in texts]
+            prepared = [] if _checked(kind) == "yes-no" else list(map(_prepare, answers))
+            matched = [self._holds(text, prepared) for text in texts]
         return np.array(matched, dtype=bool)
 
     def _holds(self, text: str, needles: list[tuple[str, str]]) -> bool:
@@ -114,7 +107,7 @@ def needles(answers: Sequence[str], kind: str) -> list[str]:
     """Prepare answers for the search in `padded` texts: needles of strings, patterns as they are, none for yes-no."""
     if _checked(kind) == "yes-no":
         return []
-    return list(dict.fromkeys(answers if kind == "regex" else map(_needle, answers)))
+    return list(dict.fromkeys(answers if kind == "regex" else (_prepare(answer)[1] for answer in answers)))
 
 
 def padded(text: str) -> str:
@@ -123,8 +116,10 @@ def padded(text: str) -> str:
 
 
 @lru_cache(maxsize=CACHED)
-def _needle(answer: str) -> str:
-    return padded(answer) if tokens(answer) else ""
+def _prepare(answer: str) -> tuple[str, str]:
+    """Return the longest token, as `_folded` has it, and the needle; both are empty for an answer without tokens."""
+    words = tokens(answer)
+    return max(words, key=len, default="").replace("ς", "σ"), padded(answer) if words else ""
 
 
 def _folded(text: str) -> str:
@@ -133,35 +128,21 @@ def _folded(text: str) -> str:
 
 
 @lru_cache(maxsize=CACHED)
-def _longest(answer: str) -> str:
-    return max(tokens(answer), key=len, default="").replace("ς", "σ")
-
-
-@lru_cache(maxsize=CACHED)
 def compiled(pattern: str) -> regex.Pattern | None:
     """Compile a pattern in its NFD form; None if it is invalid."""
     try:
-        return regex.compile(nfd(pattern), _FLAGS)
+        return regex.compile(nfd(pattern), FLAGS)
     except (regex.error, ValueError, RecursionError):  # raised for clashing flags and deep nesting
         return None
 
 
-def _matches(pattern: str, nfd_text: str) -> bool:
-    expression = compiled(pattern)
-    return expression is not None and expression.search(nfd_text) is not None
-
-
 def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
-    places = [(match.start(), match.end()) for match in _TOKEN.finditer(nfd_text)]
+    places = [match.span() for match in _TOKEN.finditer(nfd_text)]
     words = [nfd_text[start:end].lower() for start, end in places]
-    for answer in answers:
-        answer_words = tokens(answer)
-        count = len(answer_words)
-        if not count:
-            continue
-        for i in range(len(words) - count + 1):
-            if words[i : i + count] == answer_words:
-                yield places[i][0], places[i + count - 1][1]
+    for sought in filter(None, map(tokens, answers)):
+        for i in range(len(words) - len(sought) + 1):
+            if words[i : i + len(sought)] == sought:
+                yield places[i][0], places[i + len(sought) - 1][1]
 
 
 def _regex_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
@@ -173,22 +154,10 @@ def _regex_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int,
 def _origins(text: str) -> list[int]:
     """Return, for each character of the NFD form, the index of its character in `text`."""
     pairs = [(i, part) for i, character in enumerate(text) for part in unicodedata.normalize("NFD", character)]
-    origins: list[int] = []
-    marks: list[tuple[int, int]] = []  # (canonical class, index): NFD sorts each run of combining marks, stably
-
-    def flush() -> None:
-        origins.extend(index for _, index in sorted(marks, key=lambda mark: mark[0]))
-        marks.clear()
-
-    for i, part in pairs:
-        canonical_class = unicodedata.combining(part)
-        if canonical_class:
-            marks.append((canonical_class, i))
-        else:
-            flush()
-            origins.append(i)
-    flush()
-    return origins
+    classes = [unicodedata.combining(part) for _, part in pairs]
+    starters = accumulate(not canonical_class for canonical_class in classes)
+    # NFD sorts each run of combining marks by their class, stably.
+    return [i for _, _, i in sorted(zip(starters, classes, (i for i, _ in pairs), strict=True))]
 
 
 def merge(spans: Iterable[Span], *, touching: bool = True) -> list[Span]:
@@ -200,3 +169,6 @@ def merge(spans: Iterable[Span], *, touching: bool = True) -> list[Span]:
         else:
             merged.append(Span(start, end))
     return merged
+
+
+_MATCHER = AnswerMatcher(size=1)  # of has_answer

@@ -1,6 +1,6 @@
 """Which column of a user's file holds which field: by its own name, a usual other name, or as the user says."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from eadpr.corpus.rows import Row, RowError, join_names
 
@@ -58,57 +58,38 @@ class Columns:
     def __init__(self, kind: str, chosen: Mapping[str, str]) -> None:
         self.read: dict[str, str] = {}
         self.unread: list[str] = []
-        self._kind, self._names, self._chosen, self._option = kind, NAMES[kind], chosen, OPTIONS[kind]
+        self._names, self._chosen, self._option = NAMES[kind], chosen, OPTIONS[kind]
         self._by_header: dict[tuple[str, ...], dict[str, str]] = {}
         if unknown := sorted(chosen.keys() - self._names):
             raise ValueError(f"columns: {kind} have no field {unknown[0]!r}; they have {', '.join(self._names)}")
 
     def rename(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Rename the fields of rows. Raises ValueError for a column that is missing or could be two things."""
+        """Rename the fields of rows. Raises RowError for a column that is missing or could be two things."""
         for where, number, fields in rows:
             header = tuple(fields)
             if header not in self._by_header:
                 self._by_header[header] = self._match(where, header)
             yield Row(where, number, {field: fields[column] for field, column in self._by_header[header].items()})
 
-    def _check_missing(self, where: str, header: Collection[str]) -> None:
-        """Raise ValueError for columns that are not there, with what to do."""
-
-        def has(field: str) -> bool:
-            return field in self._chosen or bool(self._usual(field, header, set(self._chosen.values())))
-
-        missing = [
-            f"{column!r} for {field}" for field, column in self._chosen.items() if column and column not in header
-        ]
-        first, advice = next(iter(self._names)), ""
-        if not has(first):
-            missing.append(f"for {first}")
-            advice = f"; add or rename it, or say which one it is, {self._option} {first}=COLUMN"
-        if missing and self._kind == "questions" and not (has("answers") or has("positives")):
-            missing.append("for answers or positives")
-        if missing:
-            there = f"(there are {join_names(header)}){advice}"
-            raise ValueError(f"{where}: there is no column {', none '.join(missing)} {there}")
-
-    def _usual(self, field: str, header: Collection[str], taken: Collection[str]) -> list[str]:
-        return [name for name in self._names[field] if name in header and name not in taken]
-
     def _match(self, where: str, header: tuple[str, ...]) -> dict[str, str]:
         """Return the column of each field that a row with these columns has."""
-        self._check_missing(where, header)
         columns: dict[str, str] = {}
-        for field in self._names:
-            usual = self._usual(field, header, {*columns.values(), *self._chosen.values()})
-            if field in self._chosen:
-                if self._chosen[field]:
-                    columns[field] = self._chosen[field]
-            elif field in usual or len(usual) == 1:
-                columns[field] = field if field in usual else usual[0]
-            elif usual:
+        for field, names in self._names.items():
+            taken = {*columns.values(), *self._chosen.values()}
+            usual = [name for name in names if name in header and name not in taken]
+            if field in usual:
+                usual = [field]
+            if field not in self._chosen and len(usual) > 1:
                 either = " or ".join(f"{field}={name}" for name in usual)
-                raise RowError(
-                    where, "", f"{' and '.join(usual)} may each be the {field}; say which, {self._option} {either}"
-                )
+                reason = f"{' and '.join(usual)} may each be the {field}; say which, {self._option} {either}"
+                raise RowError(where, "", reason)
+            column = self._chosen.get(field, next(iter(usual), ""))
+            if column in header:
+                columns[field] = column
+            elif column or not columns:  # every file needs the first field
+                sought = f"{column!r} for {field}" if column else f"for {field}"
+                advice = f"add or rename it, or say which one it is, {self._option} {field}=COLUMN"
+                raise RowError(where, "", f"there is no column {sought} (there are {join_names(header)}); {advice}")
         self.read |= columns
         self.unread += [name for name in header if name not in (*columns.values(), *self.unread)]
         return columns

@@ -10,13 +10,10 @@ from typing import Any
 from eadpr.corpus.formats.own import write_rows
 
 DOCUMENTS = (".txt", ".md", ".html", ".htm")
-MARK = "\0"  # before a heading of HTML, whose text may begin with any other character
-_HEADINGS = {
-    ".txt": re.compile(r"(?!)"),  # none
-    ".md": re.compile(r"(?m)^#{1,6}[ \t]+(.+?)[ \t#]*$"),
-    ".html": re.compile(rf"(?m)^{MARK} *(.+)$"),
-}
-_CODE = re.compile(r"(?ms)^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)")
+MARK = "\0"  # before a heading, whose text may begin with any other character
+# What looks like a heading in Markdown's code is none.
+_CODE = r"^ {0,3}(`{3,}|~{3,})(?s:.*?)(?:^ {0,3}\1|\Z)"
+_MARKDOWN = re.compile(rf"(?m){_CODE}|^#{{1,6}}[ \t]+(?P<heading>.+?)[ \t#]*$")
 
 
 def convert_documents(folder: Path, out: Path) -> tuple[Path, dict[str, int]]:
@@ -40,26 +37,15 @@ def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
             text = path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file") from None
-        kind = path.suffix.lower() if path.suffix.lower() in _HEADINGS else ".html"
-        if kind == ".html":
+        if path.suffix.lower() == ".md":
+            text = _MARKDOWN.sub(lambda match: f"{MARK}{match['heading']}" if match["heading"] else match[0], text)
+        elif path.suffix.lower() != ".txt":
             text = _mark_headings(text)
         name = "_".join(path.relative_to(folder).as_posix().split())
-        for number, (heading, section) in enumerate(_cut_sections(text, kind), start=1):
+        parts = re.split(rf"(?m)^{MARK} *(.+)$", text)
+        sections = zip(["", *parts[1::2]], map(str.strip, parts[::2]), strict=True)
+        for number, (heading, section) in enumerate(filter(lambda pair: pair[1], sections), start=1):
             yield {"id": f"{name}:{number}", "title": heading or path.stem, "text": section}
-
-
-def _cut_sections(text: str, kind: str) -> Iterator[tuple[str, str]]:
-    """Yield (heading, text) of sections that have a text; what looks like a heading in Markdown's code is none."""
-    code = [match.span() for match in _CODE.finditer(text)] if kind == ".md" else []
-    heading, start = "", 0
-    for match in _HEADINGS[kind].finditer(text):
-        if any(first <= match.start() < end for first, end in code):
-            continue
-        if section := text[start : match.start()].strip():
-            yield heading, section
-        heading, start = match[1], match.end()
-    if section := text[start:].strip():
-        yield heading, section
 
 
 class _Page(HTMLParser):

@@ -9,30 +9,29 @@ import bz2
 import codecs
 import csv
 import gzip
+import io
 import json
 import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eadpr.corpus.rows import Row, RowError, join_names
 
-CHUNK = 1 << 20  # bytes read at a time from a JSON list
+CHUNK = 1 << 20  # characters read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
-TOO_DEEP = "malformed JSON: brackets nested too deep, or a number of thousands of digits; mend it"
-FIELD = 1 << 25  # characters of one field of a TSV file; more means an unclosed quote
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs"}
+FIELD = 1 << 25  # characters of one cell; more means an unclosed quote
 ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
-
-_SPACE = re.compile(r"[ \t\n\r]*")  # JSON's
-_DECODER = json.JSONDecoder()
+PACKED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}  # by a file's first bytes
 
 Place = Path | zipfile.Path  # a file, or one inside a zip
 
@@ -43,93 +42,74 @@ def check_exists(path: Place) -> None:
 
 
 @contextmanager
-def open_unpacked(path: Place) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes, gzip and bzip2 unpacked. Raises ValueError for a damaged one."""
-    check_exists(path)
+def open_unpacked(path: Place, opener: Callable[[], IO[bytes]] | None = None) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes, gzip and bzip2 unpacked; `opener` opens one inside a tar archive.
+
+    Raises ValueError for a damaged one.
+    """
+    if opener is None:
+        check_exists(path)
     try:
-        file = path.open("rb")
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:  # offsets, methods, passwords
-        if isinstance(path, Path):
+        with opener() if opener else path.open("rb") as file:
+            start = file.peek(3)
+            unpack = next((unpack for magic, unpack in PACKED.items() if start.startswith(magic)), nullcontext)
+            with unpack(file) as unpacked:
+                yield unpacked
+    except (EOFError, OSError, RuntimeError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+        if isinstance(path, Path) and getattr(error, "errno", None) is not None:  # of the disk, not of the content
             raise
-        raise ValueError(f"{path} is damaged or encrypted ({error}); copy or download the zip again") from error
-    with file, _unpack(file, path) as unpacked:
-        yield unpacked
+        raise ValueError(f"{path} is truncated, damaged or encrypted ({error}); copy or download it again") from error
 
 
-@contextmanager
-def _unpack(file: IO[bytes], path: Place) -> Iterator[BinaryIO]:
-    kind, opener = "file of a zip" if isinstance(path, zipfile.Path) else "", nullcontext
-    try:
-        start = file.peek(10)[:10]
-        if start[:2] == b"\x1f\x8b":
-            kind, opener = "gzip file", gzip.open
-        elif start[:3] + start[4:] == b"BZh1AY&SY":
-            kind, opener = "bzip2 file", bz2.open
-        with opener(file) as unpacked:
-            yield unpacked
-    except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
-        if not kind or getattr(error, "errno", None) is not None:  # an error of the disk, not of the file's content
-            raise
-        raise ValueError(f"{path} is a truncated or damaged {kind} ({error}); copy or download it again") from error
-
-
-def _read_lines(file: BinaryIO, path: Place) -> Iterator[tuple[int, str]]:
+def _read_lines(file: BinaryIO, path: Place) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(file, start=1):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
-            yield number, line.decode("utf-8")
+            yield f"{path}, line {number}", line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise _not_utf8(path, number, line[error.start]) from None
+            raise _not_utf8(f"{path}, line {number}", error) from None
 
 
-def _not_utf8(path: Place, line: int, byte: int) -> RowError:
-    reason = f"byte 0x{byte:02x} is not UTF-8; convert the file, e.g. with iconv -t utf-8"
-    return RowError(f"{path}, line {line}", "", reason)
+def _not_utf8(where: str, error: UnicodeDecodeError) -> RowError:
+    reason = f"byte 0x{error.object[error.start]:02x} is not UTF-8; convert the file, e.g. with iconv -t utf-8"
+    return RowError(where, "", reason)
 
 
 # Tables.
 
 
-def read_table(
-    path: Path, names: Sequence[str] = (), *, needed: Sequence[str] = (), quoted: bool = True, delimiters: str = "\t"
-) -> Iterator[Row]:
-    """Read rows of separated cells by column, which the first line names where `names` does not.
-
-    The header must have the columns `needed`. If there are several `delimiters`, the one that the first line has most
-    often is taken. A row's place is the line it ends on.
-    """
-    delimiter = delimiters if len(delimiters) == 1 else max(delimiters, key=_first_line(path).count)
+def read_table(path: Path, names: Sequence[str] = (), *, quoted: bool = True, delimiters: str = "\t") -> Iterator[Row]:
+    """Read rows of separated cells by column, which the first line names where `names` does not."""
     number = 0
-    for where, cells in read_cells(path, quoted=quoted, delimiter=delimiter):
+    for where, cells in read_cells(path, quoted=quoted, delimiters=delimiters):
         if not names:
             names = cells
-            for name in needed:
-                if name not in names:
-                    there = join_names(names)
-                    raise RowError(where, f"column {name!r}", f"is missing (there are {there}); add or rename it")
-            if len(set(names)) < len(names):
-                raise RowError(where, "", f"a column name stands twice in the header ({join_names(names)})")
+            _check_distinct(names, where)
             continue
         if len(cells) != len(names):
-            expected = f"expected {len(names)} ({join_names(names)}), by {SEPARATORS[delimiter]}"
-            raise RowError(where, "", f"{len(cells)} cells, {expected}")
+            raise RowError(where, "", f"{len(cells)} cells, expected {len(names)} ({join_names(names)})")
         number += 1
         yield Row(where, number, dict(zip(names, cells, strict=True)))
 
 
-def _first_line(path: Path) -> str:
-    with open_unpacked(path) as file:
-        return next(_read_lines(file, path), (1, ""))[1]
+def _check_distinct(names: Sequence[str], where: str) -> None:
+    if len(set(names)) < len(names):
+        raise RowError(where, "", f"a column name stands twice ({join_names(names)}); rename or drop one")
 
 
-def read_cells(path: Path, *, quoted: bool = False, delimiter: str = "\t") -> Iterator[tuple[str, list[str]]]:
-    """Read the place and the cells of each line; quoted ones as in CSV, with doubled quotes inside quotes."""
+def read_cells(path: Path, *, quoted: bool = False, delimiters: str = "\t") -> Iterator[tuple[str, list[str]]]:
+    """Read the place (the line a row ends on) and the cells of each row; quoted ones as in CSV.
+
+    Of several `delimiters` the one that the first line has most often is taken.
+    """
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     csv.field_size_limit(FIELD)
     with open_unpacked(path) as file:
         lines = (line for _, line in _read_lines(file, path))
-        reader = csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting)
+        first = next(lines, "")
+        delimiter = max(delimiters, key=first.count)
+        reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, quoting=quoting)
         try:
             yield from ((f"{path}, line {reader.line_num}", cells) for cells in reader if cells)
         except csv.Error as error:
@@ -154,91 +134,57 @@ def read_objects(path: Place) -> Iterator[Row]:
 
 
 def _archive_values(file: BinaryIO, path: Path) -> Iterator[tuple[str, object]]:
-    try:
-        with tarfile.open(fileobj=file, mode="r|") as archive:
-            for member in archive:
-                if member.isfile():
-                    where = path / member.name
-                    with _unpack(archive.extractfile(member), where) as unpacked:
-                        yield from _json_values(unpacked, where)
-    except tarfile.TarError as error:
-        raise ValueError(f"{path} is a truncated or damaged archive ({error}); copy or download it again") from error
+    with tarfile.open(fileobj=file, mode="r|") as archive:
+        for member in filter(tarfile.TarInfo.isfile, archive):
+            where = path / member.name
+            with open_unpacked(where, partial(archive.extractfile, member)) as unpacked:
+                yield from _json_values(unpacked, where)
 
 
 def _json_values(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
     is_list = file.peek(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
-    for line, value in (_list_items if is_list else _json_lines)(file, path):
-        yield f"{path}, line {line}", value
+    return (_list_items if is_list else _json_lines)(file, path)
 
 
-def _json_lines(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
-    for number, line in _read_lines(file, path):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            yield number, json.loads(line)
-        except json.JSONDecodeError as error:
-            raise RowError(where, "", f"malformed JSON at character {error.pos}: {error.msg}; mend it") from None
-        except (ValueError, RecursionError):
-            raise RowError(where, "", TOO_DEEP) from None
-
-
-def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[int, object]]:
-    """Yield the items of a JSON list with their lines; memory holds one item and a chunk.
-
-    No library: ijson turns half a surrogate pair into "?", refuses NaN and takes all memory for nested brackets.
-    """
-    decode = codecs.getincrementaldecoder("utf-8-sig")().decode
-    text, position, line, opening, ended = "", 0, 1, "[", False
-    while True:
-        try:
-            start, item, end = _item_at(text, position, opening)
-        except json.JSONDecodeError as error:
-            # An item cut by the end of what was read fails in its last characters or in a string without end.
-            cut = len(text) - error.pos <= 16 or error.msg.startswith("Unterminated string")
-            if not cut or ended or len(text) - position > LARGEST:
-                reason = f"{error.msg} (or the file is truncated)" if cut and ended else error.msg
-                line += text.count("\n", position, error.pos)
-                raise RowError(f"{path}, line {line}", "", f"malformed JSON: {reason}; mend it") from None
-            # As much as is waiting, so that an item of many chunks is tried a logarithmic number of times.
-            data, text, position = file.read(max(CHUNK, len(text) - position)), text[position:], 0
-            ended = not data
+def _json_lines(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
+    for where, line in _read_lines(file, path):
+        if line.strip():
             try:
-                text += decode(data, final=ended)
-            except UnicodeDecodeError as bad:
-                line += text.count("\n") + bad.object[: bad.start].count(b"\n")
-                raise _not_utf8(path, line, bad.object[bad.start]) from None
-            continue
-        except (ValueError, RecursionError):
-            raise RowError(f"{path}, line {line}", "", TOO_DEEP) from None
-        if item is None:
-            break
-        line += text.count("\n", position, start)
-        yield line, item
-        line, position, opening = line + text.count("\n", start, end), end, ","
-    if text[end:].strip() or file.read(CHUNK).strip():
-        raise RowError(f"{path}, line {line}", "", "something follows the closing bracket of the list; mend it")
+                yield where, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise _malformed(where, error) from None
 
 
-def _item_at(text: str, position: int, opening: str) -> tuple[int, object, int]:
-    """Return where the next item begins, its value and where it ends; None as the value at the end of the list.
+def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
+    """Yield the items of a JSON list; memory holds one item and a chunk."""
+    stream, decoder = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), json.JSONDecoder()
+    text, number, before, reason = "", 1, re.compile(r"\s*\[\s*"), "empty"
+    # As much as is waiting, so that an item of many chunks is tried a logarithmic number of times.
+    while len(text) < LARGEST and (chunk := _read_text(stream, max(CHUNK, len(text)), f"{path}, item {number}")):
+        text, position = text + chunk, 0
+        try:
+            while opening := before.match(text, position):
+                item, position = decoder.raw_decode(text, opening.end())
+                yield f"{path}, item {number}", item
+                number, before, reason = number + 1, re.compile(r"\s*,\s*"), "expected ',' or ']'"
+        except (ValueError, RecursionError) as error:  # most often an item that goes on in the next chunk
+            reason = error
+        text = text[position:]
+    if not re.fullmatch(rf"{before.pattern}\]\s*" if number == 1 else r"\s*\]\s*", text):
+        raise _malformed(f"{path}, item {number}", reason)
 
-    `opening` is what stands before the item: the list's bracket or a comma.
-    """
-    position = _SPACE.match(text, position).end()
-    start = _SPACE.match(text, position + 1).end()
-    mark = text[position : position + 1]
-    if opening == "," and mark == "]":
-        return position, None, position + 1
-    if mark != opening:
-        raise json.JSONDecodeError(f"expected {opening!r} or ']'", text, position)
-    if opening == "[" and text[start : start + 1] == "]":
-        return start, None, start + 1
-    item, end = _DECODER.raw_decode(text, start)
-    if not isinstance(item, dict):  # a number might go on in the next chunk
-        raise json.JSONDecodeError("expected an object", text, start)
-    return start, item, end
+
+def _read_text(stream: io.TextIOWrapper, size: int, where: str) -> str:
+    try:
+        return stream.read(size)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(where, error) from None
+
+
+def _malformed(where: str, error: object) -> RowError:
+    return RowError(
+        where, "", f"malformed JSON: {getattr(error, 'msg', error)}; mend it, or fetch a truncated file again"
+    )
 
 
 def read_data(path: Path) -> Row:
@@ -257,23 +203,15 @@ def read_parquet(path: Path) -> Iterator[Row]:
     check_exists(path)
     number = 0
     try:
-        if len(set(names := (file := pq.ParquetFile(path)).schema_arrow.names)) < len(names):
-            raise ValueError(f"{path}: a column name stands twice ({join_names(names)}); rename or drop one")
+        file = pq.ParquetFile(path)
+        _check_distinct(file.schema_arrow.names, str(path))
         for batch in file.iter_batches(batch_size=4096):
-            _check_columns(f"{path}, after row {number}", batch)
+            batch.validate(full=True)
             for row in batch.to_pylist():
                 number += 1
                 yield Row(f"{path}, row {number}", number, row)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, OSError, OverflowError) as error:
         reason = " ".join(str(error).split())
-        raise ValueError(f"{path}: damaged after row {number}, or not Parquet ({reason}); write it again") from None
-    except OverflowError as error:
-        raise ValueError(f"{path}, after row {number}: a value is beyond Python's ({error}); drop its column") from None
-
-
-def _check_columns(where: str, batch: Any) -> None:
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            column.validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise RowError(where, f"column {name!r}", f"is damaged or not UTF-8 ({error}); write it again") from None
+        raise RowError(
+            f"{path}, after row {number}", "", f"damaged, or not Parquet ({reason}); write it again"
+        ) from None

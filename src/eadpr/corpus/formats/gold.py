@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,27 +11,24 @@ from eadpr.corpus.rows import GivenContext, GivenGold, excerpt
 from eadpr.storage.records import Span
 from eadpr.text import answers as text
 
-BEYOND = 2**30  # characters: more than any text has, less than a column of offsets holds
 AROUND = 10  # tokens either side of an answer by which two copies of a page are aligned
 
 
 def read_gold_offsets(path: Path) -> Iterator[GivenGold]:
     """Read JSONL of question, passage_id, answer and answer_start, the answer's offset in that positive's text."""
     for row in read_objects(path):
-        start = min(row.whole("answer_start", "a character offset from 0"), BEYOND)
-        yield GivenGold(row.where, row.text("question"), row.id("passage_id"), [row.text("answer")], start)
+        question, passage_id, answers = row.text("question"), row.id("passage_id"), [row.text("answer")]
+        yield GivenGold(row.where, question, passage_id, answers, row.offset("answer_start"))
 
 
 class GoldPage(NamedTuple):
-    """`title` as it is written; titles are the same that differ by case alone."""
-
     title: str
     text: str
     answers: list[str]
 
 
 class GoldPages:
-    """NQ's gold_info, held in memory.
+    """NQ's gold_info, held in memory; titles are the same that differ by case alone.
 
     A positive from the gold page has its evidence where a short answer stands among the same words as in the gold
     context. Positives of other pages, and those without a short answer, have none. A question that names no passage has
@@ -52,50 +50,43 @@ class GoldPages:
         page = self._pages.get(question)
         if page is None or context.text is None or page.title.casefold() != context.title.casefold():
             return []
-        return sorted({span for answer in page.answers for span in _align(answer, page.text, context.text)})
+        spans = set()
+        for answer in page.answers:
+            scored = _score_places(page, answer, context.text)
+            if len(scored) == 1 or any(score for score, _ in scored):
+                spans.add(max(scored, key=itemgetter(0))[1])
+        return sorted(spans)
 
     def titles(self, questions: Collection[str]) -> list[str]:
         """Return the titles of the questions' gold pages."""
         return sorted({self._pages[question].title for question in questions if question in self._pages})
 
-    def locate(self, questions: Collection[str], passages: Iterable[tuple[str, str, str]]) -> Iterator[GivenGold]:
-        """Yield in which of the passages (id, title, text) and where each question's short answer stands; questions
+    def locate(self, questions: Collection[str], passages: Iterable[tuple[str, str, str]]) -> list[GivenGold]:
+        """Return in which of the passages (id, title, text) and where each question's short answer stands; questions
         without a gold page, or with an answer that is in no passage of it, are left out."""
-        questions = [question for question in dict.fromkeys(questions) if question in self._pages]
         by_title: dict[str, list[str]] = {}
-        for question in questions:
-            by_title.setdefault(self._pages[question].title.casefold(), []).append(question)
-        best: dict[str, tuple[int, str, list[str], int]] = {}
+        for question in dict.fromkeys(questions):
+            if question in self._pages:
+                by_title.setdefault(self._pages[question].title.casefold(), []).append(question)
+        best: dict[str, tuple[int, GivenGold]] = {}
         for passage_id, title, passage in passages:
             for question in by_title.get(title.casefold(), ()):
-                for score, place in _score_places(self._pages[question], passage):
-                    if score > best.get(question, (0,))[0]:
-                        best[question] = score, passage_id, [passage[place.start : place.end]], place.start
-        for question in questions:
-            if question in best:
-                yield GivenGold(f"{self._path}: the gold page of {excerpt(question)}", question, *best[question][1:])
+                page, where = self._pages[question], f"{self._path}: the gold page of {excerpt(question)}"
+                scored = [pair for answer in page.answers for pair in _score_places(page, answer, passage)]
+                score, place = max(scored, key=itemgetter(0), default=(0, Span(0, 0)))
+                if score > best.get(question, (0,))[0]:
+                    gold = GivenGold(where, question, passage_id, [passage[place.start : place.end]], place.start)
+                    best[question] = score, gold
+        return [best[question][1] for question in dict.fromkeys(questions) if question in best]
 
 
-def _score_places(page: GoldPage, passage: str) -> Iterator[tuple[int, Span]]:
-    """Yield the places of the page's answers in a passage, with the number of neighbouring tokens that are the same in
-    the page."""
-    for answer in page.answers:
-        if places := text.answer_spans([answer], passage):
-            models = [_neighbours(page.text, place) for place in text.answer_spans([answer], page.text)]
-            for place in places:
-                yield max((_agreement(_neighbours(passage, place), model) for model in models), default=0), place
-
-
-def _align(answer: str, source: str, target: str) -> list[Span]:
-    """Return the place of the answer in `target` that has the same neighbouring tokens as a place in `source`, as far
-    as possible."""
-    places = text.answer_spans([answer], target)
-    if len(places) < 2:
-        return places
-    models = [_neighbours(source, place) for place in text.answer_spans([answer], source)]
-    if not models:
-        return []
-    return [max(places, key=lambda place: max(_agreement(_neighbours(target, place), model) for model in models))]
+def _score_places(page: GoldPage, answer: str, passage: str) -> list[tuple[int, Span]]:
+    """Return the places of an answer in a passage, each with the number of neighbouring tokens that are the same in the
+    page."""
+    places = text.answer_spans([answer], passage)
+    models = [_neighbours(page.text, place) for place in text.answer_spans([answer], page.text)] if places else []
+    around = [[_agreement(_neighbours(passage, place), model) for model in models] for place in places]
+    return [(max(scores, default=0), place) for scores, place in zip(around, places, strict=True)]
 
 
 def _neighbours(passage: str, place: Span) -> tuple[list[str], list[str]]:

@@ -9,7 +9,7 @@ files differ in both; a title that stood there otherwise is kept with the contex
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -36,19 +36,16 @@ class Paragraph(NamedTuple):
     def id(self) -> str:
         return passage_id(self.title)
 
-    def as_context(self, role: str, order: int) -> GivenContext:
+    def as_context(self, role: str, order: int, numbers: Collection[int] = ()) -> GivenContext:
+        """Return the context with the supporting sentences `numbers` as gold evidence. Official files name some
+        sentences that their paragraphs lack; those are counted."""
         if self.written is None:
             return GivenContext(role, order, self.id)
-        written = None if self.written == self.title else self.written
-        return GivenContext(role, order, self.id, self.title, self.text, sentences=self.sentences, written=written)
-
-    def as_positive(self, order: int, numbers: list[int]) -> GivenContext:
-        """Return the context with its supporting sentences as gold evidence. Official files name some sentences that
-        their paragraphs lack; those are counted."""
         present = [i for i in numbers if i < len(self.sentences)]
-        missing = 0 if self.written is None else len(numbers) - len(present)
-        gold = sorted({self.sentences[i] for i in present})
-        return self.as_context("positive", order)._replace(gold=gold, gold_missing=missing)
+        context = GivenContext(role, order, self.id, self.title, self.text, sentences=self.sentences)
+        gold, missing = sorted({self.sentences[i] for i in present}), len(numbers) - len(present)
+        written = None if self.written == self.title else self.written
+        return context._replace(gold=gold, gold_missing=missing, written=written)
 
 
 def plain_title(title: str) -> str:
@@ -82,14 +79,11 @@ def read_questions(path: Path) -> Iterator[GivenQuestion]:
     the other paragraphs are hard negatives.
     """
     for row in read_objects(path):
-        question, answer = row.text("question"), row.text("answer", empty=True)
+        question, answer, question_type = row.text("question"), row.text("answer", empty=True), row.optional("type")
         kind = "yes-no" if answer in ("yes", "no") else "string"
-        question_type = row.text("type") if "type" in row.fields else None
         paragraphs = [read_paragraph(pair, "sentences") for pair in _pairs(row, "context", "sentences")]
-        facts = [
-            SupportingFact(pair.text("title"), pair.whole("sentence", "its number, counted from 0"))
-            for pair in _pairs(row, "supporting_facts", "sentence")
-        ]
+        pairs = _pairs(row, "supporting_facts", "sentence")
+        facts = [SupportingFact(pair.text("title"), pair.offset("sentence")) for pair in pairs]
         numbers: dict[str, list[int]] = {}  # of sentences by plain title, in the order of the titles' first mention
         for fact in facts:
             numbers.setdefault(plain_title(fact.page), []).append(fact.sentence)
@@ -98,21 +92,11 @@ def read_questions(path: Path) -> Iterator[GivenQuestion]:
         if question_type != COMPARISON:
             supporting = order_hops(question, answer, kind, supporting)
         negatives = [paragraph for paragraph in paragraphs if paragraph not in supporting]
-        yield GivenQuestion(
-            row.where,
-            row.number,
-            question,
-            [answer],
-            kind,
-            id=row.id("_id"),
-            type=question_type,
-            hops=[paragraph.id for paragraph in supporting],
-            facts=facts,
-            contexts=[
-                *(paragraph.as_positive(n, numbers[paragraph.title]) for n, paragraph in enumerate(supporting)),
-                *(paragraph.as_context("hard_negative", n) for n, paragraph in enumerate(negatives)),
-            ],
-        )
+        contexts = [one.as_context("positive", n, numbers[one.title]) for n, one in enumerate(supporting)]
+        contexts += [one.as_context("hard_negative", n) for n, one in enumerate(negatives)]
+        hops = [paragraph.id for paragraph in supporting]
+        asked = GivenQuestion(row.where, row.number, question, [answer], kind, type=question_type, contexts=contexts)
+        yield asked._replace(id=row.id("_id"), hops=hops, facts=facts)
 
 
 def order_hops(question: str, answer: str, kind: str, supporting: list[Paragraph]) -> list[Paragraph]:

@@ -20,7 +20,7 @@ class Judgement(NamedTuple):
     grade: float
 
 
-Judgements = Mapping[str, list[Judgement]]  # by question id
+Judgements = Mapping[str, list[Judgement]]  # by question id, the most relevant passage first
 
 
 def convert_judged(folder: Path, out: Path) -> OwnFiles:
@@ -32,22 +32,19 @@ def convert_judged(folder: Path, out: Path) -> OwnFiles:
             f"{folder} is a folder without {' or '.join(CORPORA)}, or without qrels (qrels/*.tsv, qrels.*.tsv); for a"
             " folder of documents give --passages FOLDER --questions FILE"
         )
-    paths: dict[str, Path] = {}
+    questions: dict[str, Path] = {}
+    bare = 0
     for path in sorted(qrels, key=lambda path: _split_of(path) != "train"):
-        if (first := paths.setdefault(_split_of(path), path)) is not path:
-            raise ValueError(f"{path} and {first} both judge the questions of {_split_of(path)}; keep one")
-    splits = {split: _read_judgements(path) for split, path in paths.items()}
-    questions = {
-        split: write_rows(out / f"questions-{split}.jsonl", _read_questions(folder, split, judgements))
-        for split, judgements in splits.items()
-    }
-    if corpus.name.startswith("corpus.jsonl"):
-        kind, passages = "a folder in BEIR's layout", corpus
-    else:
+        split, judgements = _split_of(path), _read_judgements(path)
+        if split in questions:
+            raise ValueError(f"{path} judges the questions of {split} too; keep one of its files")
+        questions[split] = write_rows(out / f"questions-{split}.jsonl", _read_questions(folder, split, judgements))
+        bare += sum(judged[0].grade <= 0 for judged in judgements.values())
+    kind, passages = "a folder in BEIR's layout", corpus
+    if ".tsv" in corpus.suffixes:
         kind = "a folder of TSVs as of MS MARCO"
-        passages = write_rows(out / "passages.jsonl", ({"id": key, "text": text} for _, key, text in _pairs(corpus)))
+        passages = write_rows(out / "passages.jsonl", ({"id": key, "text": text} for key, text in _read_pairs(corpus)))
     description = f"{kind}: {', '.join(str(path.relative_to(folder)) for path in (corpus, *qrels))}"
-    bare = sum(all(j.grade <= 0 for j in judged) for split in splits.values() for judged in split.values())
     if bare:
         description += f"; {bare:,} questions without a relevant passage are left out"
     return OwnFiles(passages, questions, description=description)
@@ -73,52 +70,45 @@ def _read_judgements(path: Path) -> Judgements:
             reason = f"{len(cells)} cells, expected question, passage and grade, or TREC's four, by tabs"
             raise RowError(where, "", reason)
         question, passage, cell = cells[0], cells[-2], cells[-1]
-        if number == 1 and len(cells) == 3 and cell[:1].isalpha() and not re.fullmatch("nan|inf(inity)?", cell, re.I):
+        grade = _read_grade(cell)
+        if number == 1 and len(cells) == 3 and grade is None and cell[:1].isalpha():
             continue  # BEIR's header
-        judgement = Judgement(where, check_id(passage, where), _read_grade(cell, where))
-        questions.setdefault(check_id(question, where), {}).setdefault(judgement.passage_id, judgement)
-    if not any(judgement.grade > 0 for judged in questions.values() for judgement in judged.values()):
+        if grade is None or not abs(grade) <= LARGEST:  # NaN too
+            raise unexpected(where, "grade", cell, "a number")
+        judged = questions.setdefault(check_id(question, where), {})
+        judged.setdefault(check_id(passage, where), Judgement(where, passage, grade))
+    by_question = {key: sorted(judged.values(), key=lambda j: -j.grade) for key, judged in questions.items()}
+    if not any(judged[0].grade > 0 for judged in by_question.values()):
         raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")
-    return {question: list(judged.values()) for question, judged in questions.items()}
+    return by_question
 
 
-def _read_grade(cell: str, where: str) -> float:
+def _read_grade(cell: str) -> float | None:
     try:
-        grade = float(cell)
+        return float(cell)
     except ValueError:
-        raise unexpected(where, "grade", cell, "a number") from None
-    if not abs(grade) <= LARGEST:  # NaN too
-        raise unexpected(where, "grade", cell, "a number")
-    return grade
+        return None
 
 
 def _read_questions(folder: Path, split: str, judgements: Judgements) -> Iterator[dict[str, Any]]:
-    """Read the judged questions that have a relevant passage, the most relevant ones first."""
+    """Read the judged questions that have a relevant passage."""
     path = _first_file(folder, ("queries.jsonl", f"queries.{split}.tsv", f"queries-{split}.tsv", "queries.tsv"))
     if path is None:
         raise FileNotFoundError(f"{folder} has qrels of {split}, but neither queries.jsonl nor queries.{split}.tsv")
-    if path.name.startswith("queries.jsonl"):
-        rows = read_objects(path)
-        queries = ((row.where, row.id("_id" if "_id" in row.fields else "id"), row.text("text")) for row in rows)
-    else:
-        queries = _pairs(path)
     waiting = dict(judgements)
-    for where, key, question in queries:
-        if key in judgements and key not in waiting:
-            raise RowError(where, f"question id {excerpt(key)}", "stands twice; ids must be unique")
-        relevant = [judgement for judgement in waiting.pop(key, []) if judgement.grade > 0]
-        relevant.sort(key=lambda judgement: -judgement.grade)
-        if relevant:
+    for key, question in _read_pairs(path):
+        waiting.pop(key, None)
+        if relevant := [judgement for judgement in judgements.get(key, ()) if judgement.grade > 0]:
             row = {"id": key, "question": question, "positives": [judgement.passage_id for judgement in relevant]}
             grades = [judgement.grade for judgement in relevant]
             yield row if set(grades) == {1.0} else row | {"grades": grades}
     if waiting:
         key, judged = next(iter(waiting.items()))
-        reason = f"is not in {path}; add it, or remove the line"
-        raise RowError(judged[0].where, f"question {excerpt(key)}", reason)
+        raise RowError(judged[0].where, f"question {excerpt(key)}", f"is not in {path}; add it, or remove the line")
 
 
-def _pairs(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Read place, id and text of lines that have these two, by a tab."""
-    for row in read_table(path, ("id", "text"), quoted=False):
-        yield row.where, row.id("id"), row.text("text")
+def _read_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Read id and text, of JSON objects or of lines that have these two, by a tab."""
+    rows = read_table(path, ("id", "text"), quoted=False) if ".tsv" in path.suffixes else read_objects(path)
+    for row in rows:
+        yield row.id("_id" if "_id" in row.fields else "id"), row.text("text")

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr.corpus.formats import file_rows
 from eadpr.corpus.formats.columns import Columns
-from eadpr.corpus.formats.gold import BEYOND
+from eadpr.corpus.formats.file_rows import read_objects, read_parquet, read_table
 from eadpr.corpus.formats.qa_files import parse_list
 from eadpr.corpus.rows import (
     LARGEST,
@@ -18,34 +17,34 @@ from eadpr.corpus.rows import (
     GivenQuestion,
     Row,
     check_id,
+    is_offset,
     unexpected,
 )
 from eadpr.corpus.sources import NAME
 from eadpr.text.answers import KINDS
 
+DELIMITERS = {".tsv": "\t", ".csv": ",;\t"}  # what may separate the cells
 LISTS = ("answers", "positives")
 TEXTS = ("answer_kind", "set", "split", "type", "subject", "relation")
 _NAME = (NAME, "lower-case letters, digits, '.', '_' and '-'")
 # Patterns that a field must match, and what messages say of them.
 ALLOWED = {"answer_kind": ("|".join(KINDS), f"one of {', '.join(KINDS)}"), "set": _NAME, "split": _NAME}
-
 _LIST_OF_TEXTS = re.compile(r"""\[\s*['"].*['"]\s*\]""", re.DOTALL)
 
 
 class OwnFiles(NamedTuple):
-    """Passages, questions by split, and for some splits where the answers stand. Columns are by field, for passages and
-    for questions, where they are not the usual ones. `description` says in words what they were made of."""
+    """Passages, and questions by split. Columns are by field, for passages and for questions, where they are not the
+    usual ones. `description` says in words what they were made of."""
 
     passages: Path
     questions: Mapping[str, Path]
-    gold: Mapping[str, Path] = {}
     columns: Mapping[str, str] = {}
     question_columns: Mapping[str, str] = {}
     description: str = ""
 
     @property
     def paths(self) -> list[Path]:
-        return [self.passages, *self.questions.values(), *self.gold.values()]
+        return [self.passages, *self.questions.values()]
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
@@ -55,48 +54,34 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     return path
 
 
-def read_rows(path: Path) -> Iterator[Row]:
-    name = path.name.removesuffix(".gz")
-    if delimiters := _delimiters(path):
-        return file_rows.read_table(path, delimiters=delimiters)
-    if name.endswith((".jsonl", ".json")):
-        return file_rows.read_objects(path)
-    if name.endswith(".parquet"):
-        return file_rows.read_parquet(path)
-    raise ValueError(f"{path}: the name must end in .csv, .tsv, .jsonl or .parquet (.gz may follow all but the last)")
-
-
-def _delimiters(path: Path) -> str:
-    """Return what may separate the cells of the file, by its name; empty if it has no cells."""
-    return {"tsv": "\t", "csv": ",;\t"}.get(path.name.removesuffix(".gz").rpartition(".")[2], "")
-
-
-def read_with_lists(path: Path, columns: Columns) -> Iterator[Row]:
-    """Read rows in which answers and positives may be lists written as a literal: in cells that begin with a bracket,
-    in files that know lists those that look like a list of texts and not like a regular expression."""
-    in_cells = bool(_delimiters(path))
-    for row in columns.rename(read_rows(path)):
+def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
+    """Read rows by field. In cells a text that begins with a bracket is a list; in files that know lists a text that
+    looks like a list of texts is one, and not a regular expression."""
+    ending = Path(path.name.removesuffix(".gz")).suffix
+    in_cells = ending in DELIMITERS
+    if in_cells:
+        rows = read_table(path, delimiters=DELIMITERS[ending])
+    elif ending in (".jsonl", ".json"):
+        rows = read_objects(path)
+    elif ending == ".parquet":
+        rows = read_parquet(path)
+    else:
+        endings = ".csv, .tsv, .jsonl or .parquet (.gz may follow all but the last)"
+        raise ValueError(f"{path}: the name must end in {endings}")
+    for row in columns.rename(rows):
         for name in LISTS:
             text = row.fields.get(name)
             if not isinstance(text, str):
                 continue
-            if in_cells:
-                is_list = text.startswith("[")
-            else:
-                is_list = _LIST_OF_TEXTS.fullmatch(text) and row.fields.get("answer_kind") != "regex"
-            if is_list:
+            looks_like_list = _LIST_OF_TEXTS.fullmatch(text) and row.fields.get("answer_kind") != "regex"
+            if text.startswith("[") if in_cells else looks_like_list:
                 row.fields[name] = parse_list(text, row.where, name)
         yield row
 
 
-def read_probed(path: Path, columns: Mapping[str, str]) -> Iterator[Row]:
-    """Read rows of question, answers, text and perhaps title, id and answer_kind."""
-    return read_with_lists(path, Columns("probed", columns))
-
-
 def read_passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator[GivenPassage]:
     """Read `text`, and perhaps `id` and `title`. Without an id it is `prefix` and the passage's number, from 1."""
-    for row in columns.rename(read_rows(path)):
+    for row in read_rows(path, columns):
         where, number, fields = row
         title = fields.get("title")
         yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, row.value("text"), None
@@ -106,49 +91,38 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
     """Read `question`, and perhaps other fields of questions; `positives` are passage ids, most evidential first.
 
     An empty field is as good as none; one value alone stands for a list of it. `grades` are numbers, one for each of
-    the positives: how relevant it is.
+    the positives: how relevant it is. `answer_start` are character offsets, one for each of the positives, at which one
+    of the answers begins.
     """
-    for where, number, fields in read_with_lists(path, columns):
+    for where, number, fields in read_rows(path, columns):
         lists = {name: _as_list(fields.get(name)) for name in LISTS}
-        filled = {k: v for k, v in fields.items() if k in ("id", "question") or v not in (None, "")}
+        filled = {
+            name: value for name, value in fields.items() if name in ("id", "question") or value not in (None, "")
+        }
         row = Row(where, number, filled | lists)
         optional = {name: row.optional(name) for name in TEXTS}
         for name, (pattern, expected) in ALLOWED.items():
             if optional[name] is not None and not re.fullmatch(pattern, optional[name]):
                 raise unexpected(where, name, optional[name], expected)
+        question, answers = row.text("question"), row.texts("answers")
         positives = [check_id(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
         grades: dict[str, float | None] = {}  # the first of each passage
-        for key, grade in zip(positives, _read_grades(row, len(positives)), strict=True):
+        for key, grade in zip(positives, _read_numbers(row, "grades", _is_grade, "numbers above 0"), strict=True):
             grades.setdefault(key, grade)
+        starts = zip(positives, _read_numbers(row, "answer_start", is_offset, "character offsets"), strict=True)
         contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(grades.items())]
-        optional["id"] = row.id("id") if "id" in fields else None
-        yield GivenQuestion(where, number, row.text("question"), row.texts("answers"), contexts=contexts, **optional)
+        annotations = [GivenGold(where, question, key, answers, start) for key, start in starts if start is not None]
+        asked = GivenQuestion(where, number, question, answers, contexts=contexts, annotations=annotations)
+        yield asked._replace(id=row.id("id") if "id" in fields else None, **optional)
 
 
-def read_answer_starts(path: Path, columns: Columns) -> Iterator[GivenGold]:
-    """Read where one of the answers begins in each of the positives, from questions with `answer_start`, character
-    offsets in the order of the positives."""
-    for where, number, fields in read_with_lists(path, columns):
-        if fields.get("answer_start") in (None, ""):
-            continue
-        row = Row(where, number, fields | {name: _as_list(fields.get(name)) for name in LISTS})
-        positives, answers = row.value("positives"), row.texts("answers")
-        if not answers:
-            raise unexpected(where, "answers", answers, "those that begin at answer_start")
-        starts = _read_numbers(row, "answer_start", len(positives), _is_offset, "character offsets")
-        for key, start in zip(positives, starts, strict=True):
-            yield GivenGold(where, row.text("question"), str(key), answers, min(start, BEYOND))
-
-
-def _read_grades(row: Row, count: int) -> list[float | None]:
-    if row.fields.get("grades") in (None, "") or not count:
+def _read_numbers(row: Row, name: str, is_valid: Callable[[Any], bool], expected: str) -> list[Any]:
+    """Return a list of numbers, one for each of the positives, which in a cell is JSON; None where there is none."""
+    count = len(row.fields["positives"])
+    value = row.fields.get(name)
+    if value is None or not count:
         return [None] * count
-    return [float(grade) for grade in _read_numbers(row, "grades", count, _is_grade, "numbers above 0")]
-
-
-def _read_numbers(row: Row, name: str, count: int, is_valid: Callable[[Any], bool], expected: str) -> list[Any]:
-    """Return a list of numbers, one for each of `count` positives, which in a cell is JSON."""
-    numbers = value = row.value(name)
+    numbers = value
     if isinstance(value, str):  # a cell
         try:
             numbers = json.loads(value)
@@ -160,12 +134,8 @@ def _read_numbers(row: Row, name: str, count: int, is_valid: Callable[[Any], boo
     return numbers
 
 
-def _is_grade(value: Any) -> bool:
+def _is_grade(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LARGEST
-
-
-def _is_offset(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _as_list(value: Any) -> list[Any]:

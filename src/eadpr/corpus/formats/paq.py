@@ -14,7 +14,7 @@ from pydantic import Field
 
 from eadpr.corpus.formats.file_rows import read_objects
 from eadpr.corpus.formats.trex_facts import assign_splits
-from eadpr.corpus.rows import GivenContext, GivenQuestion, Row, check_texts, digest
+from eadpr.corpus.rows import GivenContext, GivenQuestion, Row, digest
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Section
 from eadpr.storage import engine
@@ -48,12 +48,11 @@ def sample_paq(path: Path, paq: Paq) -> list[GivenQuestion]:
         in_sample = sample.intersection(by_draw)
         if not in_sample:
             continue
-        draw, question, filtered = min(in_sample), row.text("question"), row.fields["answer"]
+        draw, question = min(in_sample), row.text("question")
         key = digest(str(paq.seed), question)
         if draw not in best or key < best[draw][0]:
-            filtered = check_texts(filtered if isinstance(filtered, list) else [filtered], row.where, "answer")
             # As the passage has it, then what the consistency filter answered.
-            answers = list(dict.fromkeys([spans[by_draw[draw]], *filtered]))
+            answers = list(dict.fromkeys([spans[by_draw[draw]], *row.texts("answer")]))
             contexts = [GivenContext("positive", 0, by_draw[draw])]
             best[draw] = key, GivenQuestion(row.where, row.number, question, answers, set="paq", contexts=contexts)
     splits = zip(draws, assign_splits(len(draws), SHARES), strict=True)
@@ -77,10 +76,10 @@ def _read_rows(path: Path, label: str) -> Iterator[tuple[Row, dict[str, str]]]:
     """Yield the questions, each with the passages that it was generated from and the first answer span in each."""
     with progress(label, None, "questions") as advance:
         for row in read_objects(path):
-            row.value("question"), row.value("answer")
+            if not isinstance(row.value("answer"), list):
+                row.fields["answer"] = [row.value("answer")]
             spans: dict[str, str] = {}
-            expected = "an object with passage_id and text"
-            for span in row.objects("answers", expected, needed=("passage_id", "text")):
+            for span in row.objects("answers"):
                 spans.setdefault(span.id("passage_id"), span.text("text"))
             yield row, spans
             advance(1)

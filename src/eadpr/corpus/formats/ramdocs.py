@@ -8,7 +8,6 @@ from eadpr.corpus.formats.file_rows import read_objects
 from eadpr.corpus.rows import GivenContext, GivenQuestion, unexpected
 
 TYPES = ("correct", "misinfo", "noise")
-_DOCUMENT = f"an object of text and type ({', '.join(TYPES)})"
 
 
 def read_ramdocs(path: Path) -> Iterator[GivenQuestion]:
@@ -20,11 +19,11 @@ def read_ramdocs(path: Path) -> Iterator[GivenQuestion]:
     """
     for row in read_objects(path):
         roles: dict[str, str] = {}
-        for document in row.objects("documents", _DOCUMENT, needed=("text", "type")):
-            role = document.fields["type"]
+        for document in row.objects("documents"):
+            role = document.text("type")
             if role not in TYPES:
-                raise unexpected(row.where, f"documents[{document.number}]", document.fields, _DOCUMENT)
-            if role != "noise" or "\0" not in str(document.fields["text"]):
+                raise unexpected(document.where, "type", role, f"one of {', '.join(TYPES)}")
+            if role != "noise" or "\0" not in str(document.value("text")):
                 roles.setdefault(document.text("text"), "positive" if role == "correct" else role)
         positives_first = sorted(roles.items(), key=lambda item: item[1] != "positive")
         contexts = [GivenContext(role, n, None, text=text) for n, (text, role) in enumerate(positives_first)]

@@ -7,48 +7,45 @@ from typing import Any, NamedTuple
 
 from eadpr.corpus.formats.file_rows import read_data
 from eadpr.corpus.formats.own import OwnFiles, write_rows
-from eadpr.corpus.rows import Row, RowError, excerpt
+from eadpr.corpus.rows import Row
 
 _TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
 
 
 class SquadParagraph(NamedTuple):
-    """The rows `questions` and `gold` are of questions with an answer; `unanswered` counts the others."""
+    """`questions` are rows of those with an answer; `unanswered` counts the others."""
 
     title: str
     text: str
     questions: list[dict[str, Any]]
-    gold: list[dict[str, Any]]
     unanswered: int
 
 
 def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
     """Write one file, or one to train on and one to test with, as a user's own files in `out`. Passages are called
     `Title/number`, and questions without an answer are left out."""
+    for path in paths:
+        if not path.name.endswith((".json", ".json.gz")):
+            raise ValueError(f"{path}: a new collection is a folder, SQuAD's JSON, or --passages and --questions")
     tests = [path for path in paths if _TESTS.search(path.name)]
     if len(paths) > 2 or (len(paths) == 2 and len(tests) != 1):
-        raise ValueError(
-            f"{', '.join(map(str, paths))}: give one SQuAD file, or two of which one has dev, test or valid in its name"
-        )
+        named = ", ".join(map(str, paths))
+        raise ValueError(f"{named}: give one SQuAD file, or two of which one has dev, test or valid in its name")
     splits = {"train": paths[0]} if len(paths) == 1 else {"test" if path in tests else "train": path for path in paths}
     ids: dict[tuple[str, str], str] = {}
-    questions, gold, unanswered = {}, {}, 0
+    questions, unanswered = {}, 0
     for split, path in sorted(splits.items(), reverse=True):
-        question_rows: list[dict[str, Any]] = []
-        gold_rows: list[dict[str, Any]] = []
-        for paragraph in read_paragraphs(path):
-            key = paragraph.title, paragraph.text
-            passage = ids.setdefault(key, f"{'_'.join(paragraph.title.split())}/{len(ids) + 1}")
-            question_rows += [row | {"positives": [passage]} for row in paragraph.questions]
-            gold_rows += [row | {"passage_id": passage} for row in paragraph.gold]
-            unanswered += paragraph.unanswered
-        questions[split] = write_rows(out / f"questions-{split}.jsonl", question_rows)
-        gold[split] = write_rows(out / f"gold-{split}.jsonl", gold_rows)
+        rows: list[dict[str, Any]] = []
+        for title, text, asked, without_answer in read_paragraphs(path):
+            passage = ids.setdefault((title, text), f"{'_'.join(title.split())}/{len(ids) + 1}")
+            rows += [row | {"positives": [passage] * len(row["answer_start"])} for row in asked]
+            unanswered += without_answer
+        questions[split] = write_rows(out / f"questions-{split}.jsonl", rows)
     passages = ({"id": passage, "title": title, "text": text} for (title, text), passage in ids.items())
     description = "SQuAD's JSON"
     if unanswered:
         description += f"; {unanswered:,} questions without an answer are left out"
-    return OwnFiles(write_rows(out / "passages.jsonl", passages), questions, gold, description=description)
+    return OwnFiles(write_rows(out / "passages.jsonl", passages), questions, description=description)
 
 
 def read_answered(path: Path) -> Iterator[dict[str, Any]]:
@@ -61,24 +58,14 @@ def read_answered(path: Path) -> Iterator[dict[str, Any]]:
 def read_paragraphs(path: Path) -> Iterator[SquadParagraph]:
     for article in read_data(path).objects("data"):
         title = article.text("title")
-        for row in article.objects("paragraphs"):
-            paragraph, unanswered = SquadParagraph(title, row.text("context"), [], [], 0), 0
-            for question in row.objects("qas"):
-                answers = dict.fromkeys(_read_answers(question, paragraph.text))
-                if not answers or question.fields.get("is_impossible"):
-                    unanswered += 1
-                    continue
-                text, texts = question.text("question"), list(dict.fromkeys(answer for answer, _ in answers))
-                paragraph.questions.append({"id": question.id("id"), "question": text, "answers": texts})
-                for answer, start in answers:
-                    paragraph.gold.append({"question": text, "answer": answer, "answer_start": start})
-            yield paragraph._replace(unanswered=unanswered)
+        for paragraph in article.objects("paragraphs"):
+            asked = paragraph.objects("qas")
+            answered = [row for row in asked if row.value("answers") and not row.fields.get("is_impossible")]
+            rows = list(map(_read_question, answered))
+            yield SquadParagraph(title, paragraph.text("context"), rows, len(asked) - len(rows))
 
 
-def _read_answers(question: Row, context: str) -> Iterator[tuple[str, int]]:
-    for answer in question.objects("answers"):
-        text, start = answer.text("text"), answer.whole("answer_start", "an offset")
-        if (there := context[start : start + len(text)]) != text and not question.fields.get("is_impossible"):
-            reason = f"points at {excerpt(there)}, not at {excerpt(text)}; mend it"
-            raise RowError(question.where, f"answer_start {start}", reason)
-        yield text, start
+def _read_question(row: Row) -> dict[str, Any]:
+    answers = dict.fromkeys((answer.text("text"), answer.offset("answer_start")) for answer in row.objects("answers"))
+    texts, starts = list(dict.fromkeys(text for text, _ in answers)), [start for _, start in answers]
+    return {"id": row.id("id"), "question": row.text("question"), "answers": texts, "answer_start": starts}

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from eadpr.atlas.trex import QUESTIONS
+from eadpr.atlas.trex import QUESTIONS, Relation
 from eadpr.corpus.formats.file_rows import read_objects
 from eadpr.corpus.rows import GivenQuestion, digest
 from eadpr.runtime.section import Section
@@ -28,18 +28,10 @@ _FILE_NAME = re.compile(r"(P\d+)\.jsonl(\.gz)?")
 class Facts(Section):
     """How questions are made of facts; the comments in params.yaml say what each key does."""
 
-    unseen: list[str]
+    unseen: list[Relation]
     questions: int = Field(ge=10)
     subset: int = Field(ge=1)
     seed: int = Field(ge=0)
-
-    @field_validator("unseen")
-    @classmethod
-    def _with_template(cls, unseen: list[str]) -> list[str]:
-        for relation in unseen:
-            if relation not in QUESTIONS:
-                raise ValueError(f"{relation!r} is no relation with a template; known are {', '.join(QUESTIONS)}")
-        return unseen
 
 
 def assign_splits(count: int, shares: Mapping[str, int]) -> list[str]:
@@ -55,12 +47,10 @@ def facts_reader(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterat
 
     All files are read for the subjects of training first; memory is one relation and 8 bytes per such subject.
     """
-    by_relation: dict[str, Path] = {}
-    for path in paths:
-        first = by_relation.setdefault(relation_of(path), path)
-        if first != path:
-            raise ValueError(f"{path} and {first} are of the same relation; make one file of them")
-    seen = [path for relation, path in by_relation.items() if relation not in facts.unseen]
+    relations = list(map(relation_of, paths))
+    if twice := [path for path, relation in zip(paths, relations, strict=True) if relations.count(relation) > 1]:
+        raise ValueError(f"{' and '.join(map(str, twice))} are of the same relation; make one file of them")
+    seen = [path for path, relation in zip(paths, relations, strict=True) if relation not in facts.unseen]
     trained = {digest(q.subject) for path in seen for q in _draw_questions(path, facts) if q.split == "train"}
 
     def read_facts(path: Path) -> Iterator[GivenQuestion]:
@@ -84,10 +74,8 @@ def relation_of(path: Path) -> str:
     """Return the relation that the file's name says."""
     match = _FILE_NAME.fullmatch(path.name)
     if match is None or match[1] not in QUESTIONS:
-        raise ValueError(
-            f"{path}: a file of facts is named after its relation, as P19.jsonl or P19.jsonl.gz;"
-            f" known are {', '.join(QUESTIONS)}"
-        )
+        known = ", ".join(QUESTIONS)
+        raise ValueError(f"{path}: a file of facts is named after its relation, as P19.jsonl; known are {known}")
     return match[1]
 
 
@@ -98,13 +86,11 @@ def _draw_questions(path: Path, facts: Facts) -> list[GivenQuestion]:
     questions: dict[str, GivenQuestion] = {}
     for row in read_objects(path):
         fact, subject, answer = row.id("uuid"), row.text("sub_label"), row.text("obj_label")
-        if subject not in questions:
-            text = QUESTIONS[relation].replace("[X]", subject)
-            questions[subject] = GivenQuestion(
-                row.where, row.number, text, [], id=fact, subject=subject, relation=relation
-            )
-        if answer not in questions[subject].answers:
-            questions[subject].answers.append(answer)
+        text = QUESTIONS[relation].replace("[X]", subject)
+        new = GivenQuestion(row.where, row.number, text, [], id=fact, subject=subject, relation=relation)
+        question = questions.setdefault(subject, new)
+        if answer not in question.answers:
+            question.answers.append(answer)
     order = sorted(questions, key=lambda subject: digest(str(facts.seed), relation, subject))[: facts.questions]
     splits = assign_splits(len(order), SHARES)
     return [questions[subject]._replace(split=split) for subject, split in zip(order, splits, strict=True)]
