@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -77,8 +78,9 @@ def make_of(at, question, passage, passages=None):
 
 
 def publish(made, out, *, parts=(), arm="arm"):
-    about = card.make_about(VALUES, made, arm, name=out.name, license="other", commit="c0ffee")
-    folder.publish(arm, made, out, parts=parts, card=lambda facts: card.write_card(about, facts, made))
+    about = card.describe_arm(VALUES, made, arm, name=out.name, license="other")
+    write_card = partial(card.write_card, about, made, parts=parts, commit="c0ffee")
+    folder.publish(arm, made, out, parts=parts, card=write_card)
 
 
 def texts(made):
@@ -214,7 +216,7 @@ def test_what_no_other_library_can_be_given_is_refused(tmp_path):
     made, out = make(tmp_path), tmp_path / "published"
     with pytest.raises(ValueError, match="'arm2' is not an active arm"):
         publish(made, out, arm="arm2")
-    with pytest.raises(FileNotFoundError, match="models/untrained holds no encoders"):
+    with pytest.raises(FileNotFoundError, match=r"models/untrained/encoder\.json does not exist"):
         publish(made, out, arm="untrained")
     with pytest.raises(ValueError, match="--with dpr: "):
         publish(made, out, parts=["dpr"])

@@ -2,23 +2,24 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import takewhile
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
-from eadpr.publishing.folder import Published
 from eadpr.report import markdown
 from eadpr.report.config import UNTRAINED
 from eadpr.report.validation import preferred_arm
 from eadpr.runtime import files
+from eadpr.runtime.model_folders import SIDES
 from eadpr.settings.yaml import COLLECTIONS
 from eadpr.training.config import NO_PROMPTS, ResolvedSettings
+from eadpr.training.encoder import TextEncoder
 
 TEMPLATE = Path(__file__).with_name("card.md")
 POOL = {
@@ -34,20 +35,6 @@ CONFIDENCE = 0.95
 Measures = dict[str, dict[str, Interval]]  # by question set and metric
 
 
-class About(NamedTuple):
-    """The origin of an arm. `name` is what the card's snippets load. `data` and `base` describe collection and first
-    model, licences included."""
-
-    name: str
-    arm: str
-    collection: str
-    data: str
-    base: str
-    base_model: str | None
-    license: str
-    commit: str
-
-
 def choose_arm(folder: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the active arm that validation prefers; raises ValueError where that is none, or the first encoder."""
     arm = preferred_arm(folder, [arm for arm, entry in active.items() if entry.get("repeats") is None])
@@ -58,12 +45,15 @@ def choose_arm(folder: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
     return arm
 
 
-def make_about(values: Mapping[str, Any], folder: Path, arm: str, *, name: str, license: str, commit: str) -> About:
-    """Return the origin of an arm; `values` are the settings. Raises ValueError for an inactive arm."""
+def describe_arm(
+    values: Mapping[str, Any], folder: Path, arm: str, *, name: str, license: str
+) -> dict[str, str | None]:
+    """Return what the card says of an arm by the settings `values`, licences of collection and first model included.
+
+    `name` is what the card's snippets load. Raises ValueError for an inactive arm.
+    """
     if arm not in values["active"]:
-        raise ValueError(
-            f"{arm!r} is not an active arm ({', '.join(values['active'])}); add it to active in params.yaml"
-        )
+        raise ValueError(f"{arm!r} is not an active arm ({', '.join(values['active'])}); add it to active")
     entry = arm
     while entry not in values["bases"]:
         entry = values["active"][entry]["init"] if entry in values["active"] else values["query_sides"][entry]["of"]
@@ -76,7 +66,10 @@ def make_about(values: Mapping[str, Any], folder: Path, arm: str, *, name: str, 
         base_model, base = None, f"It began with the folder `{Path(model).name}` (licence {stated or 'not stated'})."
     else:
         base_model, base = model, f"It began with `{model}`; its licence is in its own card."
-    return About(name, arm, folder.name, describe_sources(folder.name), base, base_model, license, commit)
+    return {
+        "name": name, "arm": arm, "collection": folder.name, "data": describe_sources(folder.name), "base": base,
+        "base_model": base_model, "license": license,
+    }  # fmt: skip
 
 
 def describe_sources(collection: str) -> str:
@@ -108,36 +101,49 @@ def read_measures(outcomes: Path, config: Path) -> Measures:
     return measures
 
 
-def write_card(about: About, facts: Published, folder: Path) -> str:
-    """Return the text of the card of an arm of the folder data/<collection>."""
-    measures = read_measures(folder / "outcomes" / f"{about.arm}.parquet", folder / "configs" / "report.json")
-    training, settings = files.read_json(folder / "configs" / about.arm / "train.json"), facts.settings
+def write_card(
+    about: Mapping[str, str | None], folder: Path, encoder: TextEncoder, parts: Collection[str], commit: str
+) -> str:
+    """Return the text of the card of an arm of the folder data/<collection>; `encoder` is the one of passages."""
+    measures = read_measures(folder / "outcomes" / f"{about['arm']}.parquet", folder / "configs" / "report.json")
+    training, settings = files.read_json(folder / "configs" / about["arm"] / "train.json"), encoder.settings
     training |= {"encoder": settings.model_dump(), "loss": training["loss"] | {"scale": settings.loss_scale}}
     sections = [f'"{name}": {json.dumps(training[name], ensure_ascii=False)}' for name in ("encoder", "loss", "train")]
+    separator = _choose_separator(encoder)
     values = {
-        **about._asdict(), **settings.model_dump(), **facts._asdict(), **_texts(settings, facts.separator),
-        "pool": f"{POOL[settings.pooling]}\n    {RETURN[settings.similarity]}", "scale": f"{settings.loss_scale:g}",
-        "normalised": settings.similarity == "cosine",
-        "question_side": facts.folders[0], "passage_side": facts.folders[1],
+        **about, **settings.model_dump(), **_texts(settings, separator), "commit": commit, "separator": separator,
+        "dim": encoder.dim, "pool": f"{POOL[settings.pooling]}\n    {RETURN[settings.similarity]}",
+        "scale": f"{settings.loss_scale:g}", "normalised": settings.similarity == "cosine",
+        "question_side": "" if settings.shared else SIDES[0], "passage_side": "" if settings.shared else SIDES[1],
         "measured": _table(measures), "training": "{" + ",\n ".join(sections) + "}",
     }  # fmt: skip
-    blocks = {"always", "one" if settings.shared else "two", settings.similarity, settings.title, *facts.parts}
-    if FORBIDS.search(f"{about.data} {about.base}"):
+    blocks = {"always", "one" if settings.shared else "two", settings.similarity, settings.title, *parts}
+    if FORBIDS.search(f"{about['data']} {about['base']}"):
         blocks.add("forbidden")
     if settings.prompts != NO_PROMPTS:
         blocks.add("prompts")
-    if not facts.layers:  # of transformers and Pyserini, neither has any above the pooled state
+    if encoder.projection is None:  # of transformers and Pyserini, neither has layers above the pooled state
         blocks.add("transformers")
-        if "vectors" in facts.parts and settings.pooling != "last":
+        if "vectors" in parts and settings.pooling != "last":
             blocks.add("pyserini")
     pieces = re.split(r"<!-- ([\w ]+) -->\n", TEMPLATE.read_text(encoding="utf-8"))
     body = "".join(piece for name, piece in zip(pieces[1::2], pieces[2::2], strict=True) if name in blocks)
     metadata = ModelCardData(
-        license=about.license, base_model=about.base_model, library_name="sentence-transformers", model_name=about.name,
-        pipeline_tag="sentence-similarity", tags=["dense-retrieval", "eadpr"],
-        license_name="see-below" if about.license == "other" else None,
+        license=about["license"], base_model=about["base_model"], library_name="sentence-transformers",
+        model_name=about["name"], pipeline_tag="sentence-similarity", tags=["dense-retrieval", "eadpr"],
+        license_name="see-below" if about["license"] == "other" else None,
     )  # fmt: skip
     return f"---\n{metadata.to_yaml()}\n---\n\n{Template(body).substitute(values)}"
+
+
+def _choose_separator(encoder: TextEncoder) -> str:
+    """Return the separator by which one string gets the tokens of a passage, whose title and text may be a pair."""
+    if encoder.settings.title != "pair":
+        return " "
+    token = encoder.tokenizer.sep_token or ""
+    pair = encoder.passage_ids(["title"], ["text"])
+    # RoBERTa's pairs have two.
+    return 2 * token if encoder.passage_ids([""], [f"title{2 * token}text"]) == pair else token
 
 
 def _texts(settings: ResolvedSettings, separator: str) -> dict[str, str]:

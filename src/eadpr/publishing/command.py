@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ def publish(
     values = load(params)
     source = Path("data") / (collection or values["collection"])
     arm = arm or card.choose_arm(source, values["active"])
-    about = card.make_about(values, source, arm, name=to.name, license=license, commit=provenance.commit())
-    folder.publish(arm, source, to, parts=parts, card=lambda facts: card.write_card(about, facts, source))
+    about = card.describe_arm(values, source, arm, name=to.name, license=license)
+    write_card = partial(card.write_card, about, source, parts=parts, commit=provenance.commit())
+    folder.publish(arm, source, to, parts=parts, card=write_card)
     return f"publish: {arm} of {source.name} in {to}"

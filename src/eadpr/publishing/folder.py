@@ -8,50 +8,29 @@ between them.
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from eadpr.publishing import parts as optional
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import SIDES
 from eadpr.search.vectors import Vectors
-from eadpr.training.config import ResolvedSettings
 from eadpr.training.encoder import Encoders, TextEncoder, load, settings_of
 from eadpr.training.self_description import MODEL, SETTINGS
 
 
-class Published(NamedTuple):
-    """The facts about a published folder that its card states.
-
-    `folders` are the subfolders of question and passage encoder, empty for a shared one. `separator` stands between
-    title and text in one string. `layers` tells whether there are any above the pooled state.
-    """
-
-    settings: ResolvedSettings
-    dim: int
-    folders: tuple[str, str]
-    separator: str
-    layers: bool
-    parts: list[str]
-
-
-def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card: Callable[[Published], str]) -> None:
+def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card: Callable[[TextEncoder], str]) -> None:
     """Write an arm of the folder data/<collection> to the new folder `out`, whole or not at all.
 
     Raises FileNotFoundError for an arm that is not trained, ValueError if `out` is not empty or the model cannot be
-    written in that form.
+    written in that form; `card` makes the text of README.md from the encoder of passages.
     """
     model, passages = collection / "models" / arm, collection / "records" / "passages.parquet"
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
-    if not (model / SETTINGS).exists():
-        raise FileNotFoundError(f"{model} holds no encoders; train the arm first (dvc repro)")
     settings = settings_of(model)
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     if "dpr" in parts:
         optional.check_dpr(encoders.passage)
-    folders, layers = ("", "") if settings.shared else SIDES, encoders.passage.projection is not None
-    separator = _choose_separator(encoders.passage)
-    facts = Published(settings, encoders.passage.dim, folders, separator, layers, sorted(set(parts)))
+    folders = ("", "") if settings.shared else SIDES
     with files.new_folder(out) as folder:
         for side, subfolder in zip(SIDES, folders, strict=True):
             # Files that DVC links must not be written to; their copies may.
@@ -67,17 +46,7 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
             vectors = Vectors(collection / "vectors" / arm, passages, model)
             optional.write_vectors(vectors, passages, folder / "vectors")
         shutil.copyfile(model / SETTINGS, folder / SETTINGS)  # what our own commands read
-        files.write_text(folder / "README.md", card(facts))
-
-
-def _choose_separator(encoder: TextEncoder) -> str:
-    """Return the separator by which one string gets the tokens of a passage, whose title and text may be a pair."""
-    if encoder.settings.title != "pair":
-        return " "
-    token = encoder.tokenizer.sep_token or ""
-    pair = encoder.passage_ids(["title"], ["text"])
-    # RoBERTa's pairs have two.
-    return 2 * token if encoder.passage_ids([""], [f"title{2 * token}text"]) == pair else token
+        files.write_text(folder / "README.md", card(encoders.passage))
 
 
 def _write_router(folder: Path) -> None:
