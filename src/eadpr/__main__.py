@@ -18,8 +18,6 @@ COMMANDS = {
     "publish": "eadpr.publishing.command:publish",
     "study": "eadpr.studies.command:main",
 }
-# The extra that installs a library; all others come with `pipeline`.
-EXTRAS = {"sentence_transformers": "sentence-transformers", "onnx": "onnx", "onnxruntime": "onnx", "peft": "lora"}
 
 
 def main() -> None:
@@ -32,8 +30,7 @@ def main() -> None:
             missing = (error.name or "").partition(".")[0]
             if missing in ("", "eadpr", "stages"):
                 raise
-            extra = EXTRAS.get(missing, "pipeline")
-            sys.exit(f"error: {missing} is not installed; it comes with pip install 'eadpr[{extra}]'")
+            sys.exit(f"error: {missing} is not installed; it comes with pip install 'eadpr[pipeline]'")
         return
     group = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
     group.callback()(lambda: None)

@@ -55,9 +55,8 @@ def evidence_loss(
     if placebos_Q is None and (balance != "none" or placebo):
         raise ValueError("balance and placebo need columns of placebos")
     masks = _masks(scores_QP, distractors_Q, placebos_Q, present_P, false_QP, alike_Q, balance)
-    return loss_terms(
-        scores_QP, masks, form="paper", lambda_=lambda_, tau1=tau1, tau2=tau2, balance=balance, placebo=placebo
-    )  # fmt: skip
+    weights = {"lambda_": lambda_, "tau1": tau1, "tau2": tau2, "balance": balance, "placebo": placebo}
+    return loss_terms(scores_QP, masks, form="paper", **weights)
 
 
 def _masks(
