@@ -1,0 +1,55 @@
+"""Late interaction: the vectors of a text's tokens in the place of one vector (ColBERT; Khattab and Zaharia, 2020).
+
+The tokens of a text stand in one row of fixed width, so that rows are cut, joined and sent between processes as vectors
+are. Shapes: Q questions, N passages, W tokens of a row, D dimensions of a token.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+# Similarities computed at a time; 4 bytes each, and as many again for their gradient.
+AT_ONCE = 1 << 25
+
+
+def token_rows(states: Tensor, keep: Tensor, width: int) -> Tensor:
+    """Return (B, width * D) float32: the unit vectors of the tokens to `keep` (B, T), in order, then zeros.
+
+    `states` are (B, T, D).
+    """
+    vectors_BTD = normalize(states.float(), dim=-1) * keep.unsqueeze(-1)
+    order = (~keep).to(torch.int8).argsort(dim=1, stable=True)
+    vectors_BTD = vectors_BTD.gather(1, order.unsqueeze(-1).expand_as(vectors_BTD))
+    rows = vectors_BTD.new_zeros(len(states), width, states.shape[-1])
+    rows[:, : states.shape[1]] = vectors_BTD
+    return rows.flatten(1)
+
+
+def late_scores(questions: Tensor, passages: Tensor, dim: int) -> Tensor:
+    """Return (Q, N): for each token of the question its highest cosine with a token of the passage, on average.
+
+    The mean in place of ColBERT's sum ranks alike, and leaves the scale of a loss as that of one cosine. Both sides are
+    rows of `token_rows`; a text without tokens scores 0.
+    """
+    questions_QWD, passages_NWD = unpack(questions, dim), unpack(passages, dim)
+    missing_NW = ~passages_NWD.any(-1)
+    count = max(1, AT_ONCE // (passages_NWD.shape[1] * questions_QWD.shape[0] * questions_QWD.shape[1]))
+    scores = [
+        _scores(questions_QWD, part_NWD, missing)
+        for part_NWD, missing in zip(passages_NWD.split(count), missing_NW.split(count), strict=True)
+    ]
+    return torch.cat(scores, 1)
+
+
+def _scores(questions_QWD: Tensor, passages_NWD: Tensor, missing_NW: Tensor) -> Tensor:
+    cosines = torch.einsum("qad,ntd->qnat", questions_QWD, passages_NWD)
+    best_QNA = cosines.masked_fill(missing_NW[None, :, None], -1.0).amax(-1)
+    present_QA = questions_QWD.any(-1)
+    return (best_QNA * present_QA[:, None]).sum(-1) / present_QA.sum(-1, keepdim=True).clamp(min=1)
+
+
+def unpack(rows: Tensor, dim: int) -> Tensor:
+    """Return (B, W, D) of rows (B, W * D), without the last columns of zeros."""
+    tokens_BWD = rows.unflatten(1, (-1, dim))
+    longest = int(tokens_BWD.any(-1).sum(1).max()) if len(rows) else 0
+    return tokens_BWD[:, : max(1, longest)]
