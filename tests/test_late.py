@@ -1,9 +1,26 @@
-"""Late interaction against a naive loop, and what the padding of rows may not change."""
+"""Late interaction against a naive loop: its scores, their padding, gradients, rankings and probe."""
 
+import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
-from eadpr.training import late
+from eadpr.runtime.files import read_json, write_json
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets
+from eadpr.search.config import Encode, Probe, Retrieve
+from eadpr.search.encode import encode
+from eadpr.search.probe import probe
+from eadpr.search.retrieve import retrieve
+from eadpr.storage import tables
+from eadpr.storage.records import Distractor, PairScore, Positive, Ranked
+from eadpr.training import contrastive, late
+from eadpr.training.arm import ArmSettings
+from eadpr.training.encoder import load, load_pair
+from eadpr.training.forward import Encoders
+from tests import small_collection as small
+from tests import training_toy
+
+SPECIAL = {"[CLS]", "[SEP]", "[PAD]"}
 
 
 def texts(lengths, dim=5, seed=0):
@@ -15,12 +32,11 @@ def texts(lengths, dim=5, seed=0):
 
 def naive(questions, passages):
     """Score lists of token states, one pair of tokens at a time."""
-    return torch.tensor(
-        [
-            [sum(max(cosine_similarity(a, b, dim=0) for b in passage) for a in question) / len(question) for passage in passages]
-            for question in questions
-        ]
-    )  # fmt: skip
+
+    def score(question, passage):
+        return sum(max(cosine_similarity(a, b, dim=0) for b in passage) for a in question) / len(question)
+
+    return torch.tensor([[score(question, passage) for passage in passages] for question in questions])
 
 
 def test_late_scores_equal_a_naive_loop_over_tokens(monkeypatch):
@@ -59,4 +75,75 @@ def test_only_the_matching_token_of_a_passage_gets_a_gradient():
     states = torch.tensor([[[1.0, 0.1], [0.1, 1.0]]], requires_grad=True)
     question = late.token_rows(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[True]]), 1)
     late.late_scores(question, late.token_rows(states, torch.ones(1, 2, dtype=torch.bool), 2), 2).sum().backward()
-    assert states.grad[0, 0].abs().sum() > 0 and states.grad[0, 1].abs().sum() == 0
+    assert states.grad[0, 0].abs().sum() > 0
+    assert states.grad[0, 1].abs().sum() == 0
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_gradients_of_all_losses_go_through_tokens_with_and_without_gradient_cache(toy):
+    settings = training_toy.SETTINGS.model_copy(update={"unit": "token", "shared": True})
+
+    def gradients(cache):
+        train = training_toy.TRAIN.model_copy(
+            update={"gradient_cache": cache, "dropout": 0.0, "attention_dropout": 0.0}
+        )
+        encoders = Encoders(*load_pair(toy / "base", settings))
+        sections = ArmSettings(training_toy.EADPR, train, settings, training_toy.MACHINE)
+        batch = training_toy.batcher_of(toy).sampled(0, size=8, seed=3)
+        terms = contrastive.add_gradient(encoders, batch, sections, share=1.0)
+        return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
+
+    (plain_terms, plain), (cached_terms, cached) = gradients(None), gradients(60)
+    assert plain
+    assert all(term > 0 for term in plain_terms[:4])
+    torch.testing.assert_close(cached_terms, plain_terms)
+    torch.testing.assert_close(cached, plain, atol=1e-6, rtol=1e-5)
+
+
+def states_of(encoder, ids):
+    """Return the states of a text's tokens without the special ones."""
+    states = encoder.model(input_ids=torch.tensor([ids])).last_hidden_state[0]
+    words = encoder.tokenizer.convert_ids_to_tokens(ids)
+    return states[[i for i, word in enumerate(words) if word not in SPECIAL]]
+
+
+@torch.no_grad()
+def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tmp_path):
+    rows = small.passages()
+    asked = [small.question(f"q{i}", text, ["w1"]) for i, text in enumerate(["where was w3 w4", "w7", "w1 w9 born"])]
+    records = small.write_records(tmp_path / "records", rows, asked, train=1)
+    model = small.write_model(tmp_path / "model")
+    vectors = Encode.model_validate(small.ENCODE), Machine.model_validate(small.MACHINE)
+    encode(records / "passages.parquet", model, tmp_path / "pooled", settings=vectors[0], hardware=vectors[1])
+    write_json(model / "encoder.json", read_json(model / "encoder.json") | {"unit": "token"})
+    encode(records / "passages.parquet", model, tmp_path / "vectors", settings=vectors[0], hardware=vectors[1])
+    assert small.files_of(tmp_path / "vectors") == small.files_of(tmp_path / "pooled")
+
+    sets = Sets.model_validate(small.SETS)
+    settings = Retrieve.model_validate(small.RETRIEVE | {"depth": 5, "candidates": len(rows)})
+    retrieve(records, model, tmp_path / "vectors", tmp_path / "out", settings=settings, sets=sets, hardware=vectors[1])
+    question_encoder, encoder = load(model, "question"), load(model, "passage")
+    states = [states_of(encoder, ids) for ids in encoder.passage_ids([p.title for p in rows], [p.text for p in rows])]
+    questions = [states_of(question_encoder, ids) for ids in question_encoder.question_ids([q.question for q in asked])]
+    expected = naive(questions, states)
+    ranked = list(tables.rows(tmp_path / "out" / "evaluate.parquet", Ranked))
+    for number in (1, 2):
+        best = expected[number].topk(5)
+        of_question = [row for row in ranked if row.question_id == f"q{number}"]
+        assert [row.passage_id for row in of_question] == [f"p{i}" for i in best.indices.tolist()]
+        torch.testing.assert_close(torch.tensor([row.score for row in of_question]), best.values)
+
+    positives = [Positive("q1", "p2", "given", None)]
+    distractors = [Distractor("q1", "p2", "gold", 0, "cut", rows[3].text, [])]
+    small.write_positives(tmp_path / "positives", positives, distractors)
+    paths = [tmp_path / "positives" / name for name in ("positives.parquet", "distractors.parquet")]
+    probe(
+        records,
+        *paths,
+        model,
+        tmp_path / "pairs.parquet",
+        settings=Probe(strategy="gold", also=[], placebos=[]),
+        sets=sets,
+    )
+    scores = {row.variant: row.score for row in tables.rows(tmp_path / "pairs.parquet", PairScore)}
+    assert scores["positive"] == pytest.approx(float(expected[1, 2]), rel=1e-5)

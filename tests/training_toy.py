@@ -19,7 +19,7 @@ MACHINE = Machine(threads=1, deterministic=True, precision="float32")
 SETTINGS = ResolvedSettings(pooling="mean", shared=False, question_tokens=16, passage_tokens=48)
 AUTO = EncoderSettings(
     pooling="auto", similarity="auto", prompts="auto", title="auto", shared=False, question_tokens="auto",
-    passage_tokens="auto",
+    passage_tokens="auto", unit="passage",
 )  # fmt: skip
 BASE = Base(
     model="scratch", revision=None, layers=1, hidden=32, heads=2, intermediate=64, vocabulary=400, lowercase=True,

@@ -49,9 +49,10 @@ class Faiss(Section):
 
 
 class Retrieve(Section):
-    """`index` is exact or a string of faiss.index_factory."""
+    """`index` is exact or a string of faiss.index_factory; `candidates` are ranked by token where that is the unit."""
 
     depth: int = Field(ge=1)
+    candidates: int = Field(ge=1)
     index: str = Field(min_length=1)
     faiss: Faiss
 

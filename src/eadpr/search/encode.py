@@ -104,7 +104,7 @@ def card_tokens(memory: int) -> int:
 
 
 def load_passage_encoder(model: Path, hardware: Machine) -> TextEncoder:
-    return machine.place_model(text_encoder.load(model, "passage"), hardware)
+    return machine.place_model(text_encoder.load(model, "passage", pooled=True), hardware)
 
 
 class ShardEncoder:

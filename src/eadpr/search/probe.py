@@ -15,6 +15,7 @@ import numpy as np
 from eadpr.runtime import jobs, machine
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
+from eadpr.search import late
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
 from eadpr.storage import tables
@@ -71,7 +72,6 @@ def score_pairs(
 ) -> Iterator[PairScore]:
     """Yield each pair's scores: positive, then the variants of `cuts` (a text per pair) and masked if they exist."""
     question_ids = question_encoder.question_ids([pair.question.question for pair in pairs])
-    questions_BD = embed(question_encoder, question_ids, device=machine.device())
     texts = {
         "positive": [pair.passage.text for pair in pairs],
         **cuts,
@@ -83,13 +83,24 @@ def score_pairs(
     # Questions share positives and their variants; each is encoded once.
     positions: dict[tuple[int, ...], int] = {}
     rows = [positions.setdefault(tuple(tokens), len(positions)) for _, _, tokens in forms]
-    passages_FD = embed(passage_encoder, list(positions), device=machine.device())[rows]
-    questions_FD = questions_BD[[i for i, _, _ in forms]]
-    dots = np.einsum("fd,fd->f", passages_FD, questions_FD, dtype=np.float64).tolist()
-    for (i, variant, tokens), dot in zip(forms, dots, strict=True):
+    asked = [i for i, _, _ in forms]
+    passage_ids = [list(tokens) for tokens in positions]
+    if passage_encoder.token_dim:
+        questions = late.embed_tokens(question_encoder, question_ids)
+        read_ids = partial(_take, passage_ids)
+        scores = late.score_pairs(questions, np.array(asked), np.array(rows), read_ids, passage_encoder)
+    else:
+        questions_BD = embed(question_encoder, question_ids, device=machine.device())
+        passages_FD = embed(passage_encoder, passage_ids, device=machine.device())[rows]
+        scores = np.einsum("fd,fd->f", passages_FD, questions_BD[asked], dtype=np.float64)
+    for (i, variant, tokens), score in zip(forms, scores.tolist(), strict=True):
         if variant != "positive" and tokens == ids["positive"][i]:  # they differ beyond the truncation
             variant += "_cut"
-        yield PairScore(pairs[i].question.id, pairs[i].passage.id, variant, dot)
+        yield PairScore(pairs[i].question.id, pairs[i].passage.id, variant, score)
+
+
+def _take(ids: list[list[int]], rows: Sequence[int]) -> list[list[int]]:
+    return [ids[row] for row in rows]
 
 
 def _tokenise(encoder: TextEncoder, titles: list[str], texts: Sequence[str | None]) -> dict[int, list[int]]:

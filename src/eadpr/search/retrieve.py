@@ -10,16 +10,20 @@ from eadpr.runtime import machine
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
-from eadpr.search import exact
+from eadpr.search import exact, late
 from eadpr.search.config import Retrieve
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
 from eadpr.storage.rankings import write_rankings
 from eadpr.storage.records import Passage, Question, Ranked
-from eadpr.training.encoder import load
+from eadpr.training.encoder import load, settings_of
 
+TOKEN_QUESTIONS = (
+    8_192  # the same by token, where each passes over its candidates; 0.4 GB at 32 tokens of 384 dimensions
+)
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
 
 
@@ -28,20 +32,42 @@ def retrieve(
 ) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out` and return the number of questions.
 
+    Where tokens are the encoder's unit, the vectors propose `candidates` passages and their tokens rank them.
+
     Questions are encoded in float32, passages are the stored float16 vectors. A ranking is shorter than the depth only
     if the corpus is, or if an approximate index has fewer hits.
     """
     passages = records / "passages.parquet"
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
     stored = Vectors(vectors, passages, model)
-    encoder = load(model, "question").to(machine.device())
+    encoder = load(model, "question", pooled=True).to(machine.device())
+    by_token = settings_of(model).unit == "token"
+    first = settings.model_copy(update={"depth": settings.candidates}) if by_token else settings
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
-        questions_QD = embed(encoder, encoder.question_ids([q.question for q in questions]), device=machine.device())
-        hits = find(stored, questions_QD, settings=settings, threads=hardware.threads, label=f"retrieve {part}")
+        ids, label = encoder.question_ids([q.question for q in questions]), f"retrieve {part}"
+        questions_QD = embed(encoder, ids, device=machine.device())
+        hits = find(stored, questions_QD, settings=first, threads=hardware.threads, label=label)
+        if by_token:
+            hits = rank_by_tokens(hits, ids, passages, model, depth=settings.depth, label=f"{label} by token")
         return (make_table([q.id for q in questions], passage_ids, hits),)
 
-    return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=QUESTIONS)
+    return write_rankings(
+        records, out, rank, {".": Ranked}, sets=sets, block=TOKEN_QUESTIONS if by_token else QUESTIONS
+    )
+
+
+def rank_by_tokens(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:
+    """Return the best `depth` of the candidates of questions with the token `ids`, by late interaction."""
+    question_encoder, encoder = (load(model, side).to(machine.device()) for side in ("question", "passage"))
+    store = PassageStore(passages)
+
+    def read_ids(rows: Sequence[int]) -> late.Ids:
+        return encoder.passage_ids(store.titles(rows), store.texts(rows))
+
+    with progress(label, len(np.unique(hits.rows[hits.rows >= 0])), "passages") as advance:
+        questions = late.embed_tokens(question_encoder, ids)
+        return late.rescore(hits, questions, read_ids, encoder, depth, advance)
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:

@@ -31,7 +31,7 @@ def encoder_of(model: Path) -> dict[str, Any]:
     settings = section.checked(ResolvedSettings, files.read_json(path), path)
     return {
         "encoder": files.tree_sha256(model / SIDES[1]),
-        "encoder_settings": settings.model_dump(exclude={"shared", "scale"}, exclude_defaults=True),
+        "encoder_settings": settings.model_dump(exclude={"shared", "scale", "unit"}, exclude_defaults=True),
     }
 
 

@@ -49,6 +49,7 @@ class EncoderSettings(Section):
     prompts: Literal["auto"] | Prompts
     title: Literal["auto", "pair", "joined", "none"]
     shared: bool
+    unit: Literal["passage", "token"]
     question_tokens: Literal["auto"] | Tokens
     passage_tokens: Literal["auto"] | Tokens
 
@@ -63,8 +64,8 @@ class EncoderSettings(Section):
 
 # All as the model has it; `shared` says nothing of one encoder.
 AUTO = EncoderSettings(
-    pooling="auto", similarity="auto", prompts="auto", title="auto", shared=True, question_tokens="auto",
-    passage_tokens="auto",
+    pooling="auto", similarity="auto", prompts="auto", title="auto", shared=True, unit="passage",
+    question_tokens="auto", passage_tokens="auto",
 )  # fmt: skip
 
 
@@ -79,6 +80,7 @@ class ResolvedSettings(EncoderSettings):
     similarity: Literal["dot", "cosine"] = "dot"
     prompts: Prompts = NO_PROMPTS
     title: Literal["pair", "joined", "none"] = "pair"
+    unit: Literal["passage", "token"] = "passage"
     question_tokens: Tokens
     passage_tokens: Tokens
     lowercase: bool = False
@@ -86,15 +88,19 @@ class ResolvedSettings(EncoderSettings):
 
     @property
     def loss_scale(self) -> float:
-        return self.scale or (20.0 if self.similarity == "cosine" else 1.0)
+        return self.scale or (20.0 if self.similarity == "cosine" or self.unit == "token" else 1.0)
 
     def describe(self) -> str:
         """Return the settings as one line for people."""
         prompts = f"prompts {self.prompts.question!r} and {self.prompts.passage!r}"
         return (
-            f"{self.pooling} pooling, {self.similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"
+            f"{self._similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"
             f" title {self.title}, at most {self.question_tokens} and {self.passage_tokens} tokens"
         )
+
+    @property
+    def _similarity(self) -> str:
+        return "late interaction of tokens" if self.unit == "token" else f"{self.pooling} pooling, {self.similarity}"
 
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.

@@ -21,11 +21,13 @@ from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
 from eadpr.training.forward import BatchVectors, EncodedBatch, encode
+from eadpr.training.late import score
 from eadpr.training.loop import Task
 from eadpr.training.losses import Masks, Terms, dpr_loss, flipped_loss, loss_terms
 from eadpr.training.state import TrainingState
 
 ROWS = 4096  # passages of validation tokenised and encoded at once
+TOKEN_ROWS = 256  # the same where tokens are the unit
 QUESTIONS = 256  # of validation scored at once
 
 
@@ -117,9 +119,18 @@ def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settin
         questions.append(vectors.questions_QD)
         examples += batcher.examples_of(part)
     pool, gold = make_pool(batcher.examples, examples, settings.train.validation_hard_negatives)
-    parts = [pool[i : i + ROWS] for i in range(0, len(pool), ROWS)]
-    passages_ND = torch.cat([encode(encoders.passage, batcher.inputs.ids(rows), machine, tokens) for rows in parts])
-    return Validation(total / len(gold), average_rank(torch.cat(questions), passages_ND, torch.tensor(gold)))
+    token_dim, questions_QD = encoders.passage.token_dim, torch.cat(questions)
+    rows = TOKEN_ROWS if token_dim else ROWS
+    parts = (
+        encode(encoders.passage, batcher.inputs.ids(pool[i : i + rows]), machine, tokens)
+        for i in range(0, len(pool), rows)
+    )
+    if token_dim:
+        scores_QN = torch.cat([score(questions_QD, part, token_dim) for part in parts], 1)
+        rank = count_above(scores_QN, torch.tensor(gold, device=scores_QN.device)) / len(gold)
+    else:
+        rank = average_rank(questions_QD, torch.cat(list(parts)), torch.tensor(gold))
+    return Validation(total / len(gold), rank)
 
 
 def choose_validation(validation: Batcher, train: Train) -> list[int]:
@@ -157,10 +168,12 @@ def make_pool(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> t
 
 
 def average_rank(questions_QD: Tensor, passages_ND: Tensor, gold_Q: Tensor) -> float:
-    """Return the mean rank of each question's gold passage, counted from 0, ties against it."""
-    above = 0
+    """Return the mean rank of each question's gold passage by dot product, counted from 0, ties against it."""
     gold_parts = gold_Q.to(questions_QD.device).split(QUESTIONS)
-    for part_D, gold in zip(questions_QD.split(QUESTIONS), gold_parts, strict=True):
-        scores = part_D @ passages_ND.T
-        above += (scores >= scores.gather(1, gold[:, None])).sum().item() - len(gold)
-    return above / len(gold_Q)
+    parts = zip(questions_QD.split(QUESTIONS), gold_parts, strict=True)
+    return sum(count_above(part_D @ passages_ND.T, gold) for part_D, gold in parts) / len(gold_Q)
+
+
+def count_above(scores_QN: Tensor, gold_Q: Tensor) -> int:
+    """Count the passages that score no lower than the gold passage of their question."""
+    return int((scores_QN >= scores_QN.gather(1, gold_Q[:, None])).sum().item() - len(gold_Q))

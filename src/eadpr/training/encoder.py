@@ -1,4 +1,5 @@
-"""Text to vectors: a Hugging Face encoder, its tokenizer and a pooling; score is the dot product of two vectors.
+"""Text to vectors: a Hugging Face encoder, its tokenizer and a pooling; score is the dot product of two vectors, or
+late interaction of tokens.
 
 Input forms follow DPR (Karpukhin et al., 2020), where a model says nothing else of itself: question `[CLS] q [SEP]`,
 passage `[CLS] title [SEP] text [SEP]` cut longest first, token types all zero. Weights are safetensors only; no code or
@@ -20,6 +21,7 @@ from eadpr.runtime.files import read_json, write_json
 from eadpr.runtime.model_folders import sides_differ
 from eadpr.runtime.section import checked
 from eadpr.training.config import EncoderSettings, ResolvedSettings
+from eadpr.training.late import token_rows
 from eadpr.training.pretrained import load_whole
 from eadpr.training.projection import Projection, load_projection
 from eadpr.training.self_description import SETTINGS, UNLIMITED, read_description
@@ -57,6 +59,11 @@ class TextEncoder(torch.nn.Module):
         self.tokenizer = tokenizer
         self.projection = projection
         self.settings = settings
+        if settings.unit == "token" and projection is not None:
+            raise ValueError("encoder.unit is token, but the encoder has layers behind its pooling; set unit: passage")
+        names = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id", "pad_token_id")
+        special = {getattr(tokenizer, name, None) for name in names} - {None}
+        self.register_buffer("_special", torch.tensor(sorted(special)), persistent=False)
         # Decoders would keep the keys and values of every layer.
         self._options = {"use_cache": False} if "use_cache" in signature(model.forward).parameters else {}
         for part, prompt in settings.prompts:
@@ -67,15 +74,26 @@ class TextEncoder(torch.nn.Module):
 
     @property
     def dim(self) -> int:
+        """Numbers of a text's row: of its vector, or of as many tokens as a text may have."""
+        if self.token_dim:
+            return self.token_dim * max(self.settings.question_tokens, self.settings.passage_tokens)
         return self.model.config.hidden_size if self.projection is None else self.projection.dim
+
+    @property
+    def token_dim(self) -> int | None:
+        """Numbers of a token's vector where tokens are the unit, which `late_scores` needs, or None."""
+        return self.model.config.hidden_size if self.settings.unit == "token" else None
 
     @property
     def pad_id(self) -> int:
         return self.tokenizer.pad_token_id
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, D) float32."""
+        """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, dim) float32."""
         states = self.model(input_ids=input_ids, attention_mask=attention_mask, **self._options).last_hidden_state
+        if self.token_dim:
+            keep = attention_mask.bool() & ~torch.isin(input_ids, self._special)
+            return token_rows(states, keep, self.dim // self.token_dim)
         vectors = pool(states, attention_mask, self.settings.pooling)
         if self.projection is not None:
             vectors = self.projection(vectors)
@@ -208,13 +226,15 @@ def settings_of(folder: Path) -> ResolvedSettings:
     return checked(ResolvedSettings, read_json(path), path)
 
 
-def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> TextEncoder:
+def load(folder: Path, side: Side, settings: EncoderSettings | None = None, *, pooled: bool = False) -> TextEncoder:
     """Load the encoder of one side of a model folder, in evaluation mode, with its saved settings where `settings` says
-    nothing else."""
+    nothing else. `pooled`: it makes one vector of a text, also where tokens are its unit."""
     saved = settings_of(folder)
     path = folder_of(folder, side)
     model, tokenizer = pretrained(str(path))
     resolved = settings.resolve(saved) if settings else saved
+    if pooled:
+        resolved = resolved.model_copy(update={"unit": "passage"})
     return TextEncoder(model, tokenizer, resolved, load_projection(path)).eval()
 
 

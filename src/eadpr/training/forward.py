@@ -12,6 +12,7 @@ from eadpr.runtime import machine, parallel
 from eadpr.training import processes
 from eadpr.training.batches import Batch
 from eadpr.training.encoder import Encoders, TextEncoder
+from eadpr.training.late import score
 from eadpr.training.padding import TOKENS, batches, pad
 
 Stopped = Literal["none", "question", "passage"]
@@ -69,12 +70,14 @@ class BatchVectors(NamedTuple):
     passages_ND: Tensor  # distinct ones
     columns_P: Tensor  # the passage of each column
     scale: float = 1.0
+    token_dim: int | None = None  # of late interaction
 
     def scores(self, stopped: Stopped = "none") -> Tensor:
         """Return scores_QP (B, P) float32; no gradient reaches the vectors of the `stopped` side."""
         questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
         passages_ND = self.passages_ND.detach() if stopped == "passage" else self.passages_ND
-        return (questions_QD @ passages_ND.T * self.scale).index_select(1, self.columns_P)
+        scores_QN = score(questions_QD, passages_ND, self.token_dim)
+        return (scores_QN * self.scale).index_select(1, self.columns_P)
 
 
 class EncodedBatch:
@@ -106,7 +109,8 @@ class EncodedBatch:
         questions_QD.requires_grad_(_learns(encoders.question))
         self._sides = ((passages_ND, passage_pieces, graphs[:first]), (questions_QD, question_pieces, graphs[first:]))
         columns_P = batch.columns_P.to(questions_QD.device)
-        self.vectors = BatchVectors(questions_QD, passages_ND, columns_P, encoders.passage.settings.loss_scale)
+        scale, token_dim = encoders.passage.settings.loss_scale, encoders.passage.token_dim
+        self.vectors = BatchVectors(questions_QD, passages_ND, columns_P, scale, token_dim)
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, a scalar made of `vectors`, to the encoders' parameters."""

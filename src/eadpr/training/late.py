@@ -48,6 +48,11 @@ def _scores(questions_QWD: Tensor, passages_NWD: Tensor, missing_NW: Tensor) -> 
     return (best_QNA * present_QA[:, None]).sum(-1) / present_QA.sum(-1, keepdim=True).clamp(min=1)
 
 
+def score(questions: Tensor, passages: Tensor, token_dim: int | None) -> Tensor:
+    """Return (Q, N): dot products of vectors, or `late_scores` of rows of tokens of `token_dim` numbers."""
+    return questions @ passages.T if token_dim is None else late_scores(questions, passages, token_dim)
+
+
 def unpack(rows: Tensor, dim: int) -> Tensor:
     """Return (B, W, D) of rows (B, W * D), without the last columns of zeros."""
     tokens_BWD = rows.unflatten(1, (-1, dim))
