@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import cosine_similarity
 
+from eadpr.library.scorers import make_scorer
 from eadpr.runtime.files import read_json, write_json
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
@@ -147,3 +148,6 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
     )
     scores = {row.variant: row.score for row in tables.rows(tmp_path / "pairs.parquet", PairScore)}
     assert scores["positive"] == pytest.approx(float(expected[1, 2]), rel=1e-5)
+    scorer = make_scorer(model)
+    scores = scorer.score([q.question for q in asked], [rows[2].title] * 3, [rows[2].text] * 3)
+    torch.testing.assert_close(torch.from_numpy(scores), expected[:, 2])

@@ -14,6 +14,7 @@ import torch
 from eadpr.library.texts import join_title
 from eadpr.runtime import machine
 from eadpr.runtime.model_folders import has_two_sides
+from eadpr.search import late
 from eadpr.search.encode import embed
 from eadpr.text import answers
 from eadpr.training import encoder
@@ -117,6 +118,15 @@ def _encoder_scorer(name: str, join: str | None) -> Scorer:
     def encode_questions(questions: list[str]) -> np.ndarray:
         return embed(question_encoder, question_encoder.question_ids(questions), device=machine.device())
 
+    def score_by_tokens(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+        distinct_questions, question_of_row = distinct(questions)
+        distinct_ids, passage_of_row = distinct(inputs(titles, texts))
+        rows = late.embed_tokens(question_encoder, question_encoder.question_ids(distinct_questions))
+        places = np.array(question_of_row), np.array(passage_of_row)
+        return late.score_pairs(rows, *places, lambda rows: [distinct_ids[row] for row in rows], passage_encoder)
+
+    if passage_encoder.token_dim:
+        return Scorer(score_by_tokens, inputs)
     encode_inputs = partial(embed, passage_encoder, device=machine.device())
     return Scorer(score_by_vectors(encode_questions, encode_inputs, inputs), inputs)
 

@@ -27,6 +27,8 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
     settings = settings_of(model)
+    if settings.unit == "token":
+        raise ValueError(f"{model} matches tokens (encoder.unit), which no published form here does; name another arm")
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     if "dpr" in parts:
         optional.check_dpr(encoders.passage)

@@ -16,7 +16,7 @@ from eadpr.training.late import late_scores
 
 AT_ONCE = 256  # texts whose tokens are in memory at a time; a passage of 256 tokens of 384 numbers takes 0.4 MB
 
-Ids = list[list[int]]
+Ids = Sequence[Sequence[int]]
 
 
 def embed_tokens(encoder: TextEncoder, ids: Ids) -> torch.Tensor:

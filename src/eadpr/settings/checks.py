@@ -45,6 +45,7 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
         _check_loss(f"arm {arm}", config, shared="encoder.shared")
     for name in models["multihop"]:
         _check_multihop(f"multihop.{name}", layout.multihop[name], models["multihop"][name])
+    _check_units(layout, settings, models)
     _check_readers(layout, models)
     _check_depths(layout, settings, models)
     _check_reading(layout, settings, models)
@@ -203,6 +204,20 @@ def _check_multihop(who: str, entry: MultihopOf, config: Settings) -> None:
     for key in ("shuffle_questions", "shuffle_passages"):
         _require(f"train.{key}", getattr(config.train, key), [False], who)
     _require("examples.positive", config.examples.positive, ["each"], who)
+
+
+def _check_units(layout: Layout, settings: Settings, models: Models) -> None:
+    """Late interaction trains, ranks and is probed; what else takes an arm's vectors knows only one of a passage."""
+    by_token = [arm for arm, config in models["arms"].items() if config.encoder.unit == "token"]
+    by_vector = [arm for arm in layout.active if arm not in by_token]
+    if by_token:
+        _limit("retrieve.depth", settings.retrieve.depth, settings.retrieve.candidates, "retrieve.candidates")
+    for name, entry in layout.query_sides.items():
+        _require(f"query_sides.{name}.of", entry.of, by_vector, "encoder.unit: token")
+    for arm in layout.robustness.arms:
+        _require("robustness.arms", arm, by_vector, "encoder.unit: token")
+    for name, config in models["multihop"].items():
+        _require("encoder.unit", config.encoder.unit, ["passage"], f"multihop.{name}")
 
 
 def _check_readers(layout: Layout, models: Models) -> None:
