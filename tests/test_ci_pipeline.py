@@ -53,16 +53,6 @@ def edit(project: Project, module: str) -> None:
 
 
 @pytest.mark.nightly
-def test_an_unchanged_clone_reruns_nothing_and_pulls_all_only_where_asked_to(pushed, tmp_path):
-    project = clone(pushed, tmp_path / "clone")
-    assert pipeline(project, 0)[0] == []
-    assert not (project.folder / "data/atlas").exists()
-    project.run("dvc", "pull")
-    assert project.dvc("repro") == []
-    assert project.run("git", "status", "--porcelain").stdout == ""
-
-
-@pytest.mark.nightly
 def test_a_parameter_reruns_what_depends_on_it_reports_differences_and_is_stale_until_committed(pushed, tmp_path):
     project = clone(pushed, tmp_path / "clone")
     project.set(**{"loss.tau1": 0.5})
@@ -150,6 +140,7 @@ def test_an_unchanged_clone_needs_no_data_nor_remote_and_an_edit_of_a_late_stage
     stages, report = pipeline(project, 0)
     assert stages == []
     assert UP_TO_DATE in report
+    assert not (project.folder / "data/atlas").exists()
     edit(project, "src/eadpr/evaluation/metrics.py")
     done = project.run(".ci/lock", check=False)
     assert done.returncode == 3

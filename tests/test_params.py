@@ -1,7 +1,6 @@
 """params.yaml: what is wrong is found before any work and named, and each stage gets its settings."""
 
 import copy
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from eadpr.corpus.sources import Prepare, Source
 from eadpr.runtime.section import Sets
 from eadpr.settings import checks
 from eadpr.settings import resolve as params
-from eadpr.settings.command import declared
 from eadpr.settings.yaml import SettingError
 from eadpr.writers.config import EndpointTask, Given, Seq2Seq, Writer
 from tests.repository import ROOT
@@ -83,14 +81,6 @@ def test_what_is_wrong_is_named_by_the_key_that_has_to_be_changed(case):
     assert refused(with_changes(GOOD, ON[case.get("on")] | case["set"])).key == case["key"]
 
 
-def test_the_default_writes_one_file_per_stage_and_arm_stage():
-    files = params.configs(GOOD)
-    expected = {f"{arm}/{stage}.json" for arm in GOOD["active"] for stage in ("negatives", "examples", "train")}
-    expected |= {"bases/base.json"} | {config for config in declared() if "{" not in config}
-    assert set(files) == expected
-    json.dumps(files, allow_nan=False)
-
-
 def test_an_arms_forms_take_the_place_of_the_sections_in_its_examples_alone():
     own = {"examples.forms": {"filled": 1.0}, "arms.eadpr.examples": {"forms": {"cut": 1.0}}}
     assert params.configs(with_changes(GOOD, own))["eadpr/examples.json"]["examples"]["forms"] == {"cut": 1.0}
@@ -127,13 +117,6 @@ def test_files_that_only_ask_questions_of_unused_sets_are_not_fetched():
     assert source.of_sets(used, joining) == source
     found = params.configs(changed("collection", "wiki18"))["fetch.json"]["source"]["files"]
     assert {file["set"] for file in found} == {None, "nq"}
-
-
-@pytest.mark.parametrize("collection", WHOLE["collections"])
-def test_a_folder_of_sources_is_in_git_only_where_no_file_is_brought(collection):
-    """DVC tracks no folder that git has a file of; `fetch` needs the folder of a collection of downloads."""
-    brought = any("path" in file for file in WHOLE["collections"][collection]["source"]["files"])
-    assert (ROOT / "data/sources" / collection / "README").exists() != brought
 
 
 def test_settings_merge_shared_then_collection_then_arm():

@@ -8,7 +8,6 @@ import pytest
 
 from eadpr.settings.command import COLLECTED_AFTER, Stage
 from eadpr.settings.paths import active_collection
-from tests import forked_python
 from tests.repository import ROOT
 
 HELPED = """
@@ -20,12 +19,6 @@ except SystemExit as ended:
     assert not ended.code
 slow = [name for name in ("rich", "torch", "transformers", "pyarrow", "pandas") if name in sys.modules]
 print(json.dumps([slow, gc.get_threshold()[0]]))
-"""
-SETTLED = """
-import os
-from eadpr.runtime.machine import Machine, settle
-settle(Machine(threads=1, deterministic=True, precision="float32"){given})
-print(os.environ.get("OMP_WAIT_POLICY"))
 """
 
 
@@ -78,13 +71,3 @@ def test_the_active_collection_is_read_from_its_line(tmp_path, monkeypatch, line
     else:
         with pytest.raises(ValueError, match=r"^params\.yaml: collection: "):
             active_collection()
-
-
-@pytest.mark.parametrize(("given", "users", "policy"), [
-    ("", {}, "None"),
-    (", spinning=False", {}, "PASSIVE"),
-    (", spinning=False", {"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE"),
-])  # fmt: skip
-def test_waiting_threads_sleep_where_asked_unless_the_user_says_otherwise(given, users, policy, monkeypatch):
-    monkeypatch.delenv("OMP_WAIT_POLICY")  # the tests' own setting
-    assert forked_python.python("-c", SETTLED.format(given=given), **users).stdout == f"{policy}\n"

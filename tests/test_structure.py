@@ -126,22 +126,6 @@ def test_no_other_stage_reaches_the_modules_of_params(name):
     assert reached == {"command.py", "paths.py"}
 
 
-def test_the_key_of_kept_work_holds_the_code_of_what_makes_it():
-    """But where it is checked by its hash, made anew by every run, or keyed by the callers."""
-    keyed_otherwise = {
-        "corpus/download.py",
-        "robustness/evaluate_dense.py",
-        "training/loop.py",
-    }
-    keeps, holds = re.compile(r"cache\.workspace\(|\bloop\.train\("), re.compile(r"[ (]__file__[,)]")
-    wrong = set()
-    for path in (ROOT / "src" / "eadpr").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        if keeps.search(text) and not holds.search(text):
-            wrong.add(path.relative_to(ROOT / "src" / "eadpr").as_posix())
-    assert wrong == keyed_otherwise
-
-
 def test_every_file_of_data_is_named_by_a_module_beside_it():
     """Else no list of code would hold it. Types are for those who use the library."""
     for path in (ROOT / "src" / "eadpr").rglob("*"):

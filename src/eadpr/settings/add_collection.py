@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from ruamel.yaml import YAML
 
 from eadpr.corpus.formats.own import OwnFiles
-from eadpr.corpus.formats.paq import Paq
-from eadpr.corpus.formats.trex_facts import Facts
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.rows import excerpt
 from eadpr.corpus.sources import Prepare, Source
@@ -30,7 +28,6 @@ from eadpr.storage.records import Context, Passage, Question, SetMember
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
 NO_TEXT = r"null|true|false|nan|inf|\d+(e-?\d+)?"  # what `-S collection=NAME` makes no text of
 EXAMPLES = 3  # records shown of a new collection
-SECTIONS = {"prepare": Prepare, "facts": Facts, "paq": Paq}  # the latter are for files of the kind of that name
 
 # Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
 WITHOUT_ANSWERS = {
@@ -155,17 +152,12 @@ def _load_values(name: str, params: Path) -> dict[str, Any]:
 def _read_files(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
     """Read the files as the stage `prepare` will, so that errors in them are raised before anything changes."""
     paths = _by_name(files)
-    source = Source.model_validate(block["source"])
-    sections = {
-        name: section.model_validate(values[name] | block["settings"].get(name, {}))
-        for name, section in SECTIONS.items()
-        if name in {"prepare", *(file.kind for file in source.files)}
-    }
-    located = [file.model_copy(update={"path": str(paths[file.path])}) for file in source.files]
-    source = source.model_copy(update={"files": located})
+    located = [file | {"path": str(paths[file["path"]])} for file in block["source"]["files"]]
+    source = Source.model_validate(block["source"] | {"files": located})
+    settings = Prepare.model_validate(values["prepare"] | block["settings"].get("prepare", {}))
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         out = Path(scratch) / "records"
-        report = prepare(source, sections.pop("prepare"), sources=Path(), raw=Path(), out=out, **sections)
+        report = prepare(source, settings, sources=Path(), raw=Path(), out=out)
         return report | {"first": _examples(out), "in_both": _count_in_both(block, out)}
 
 
@@ -187,9 +179,8 @@ def _check_sets(block: dict[str, Any], report: dict[str, Any], files: Sequence[P
     for question_set in (*block["sets"]["train"], *block["sets"]["evaluate"]):
         counts = report["sets"].get(question_set)
         if counts is None:
-            raise ValueError(
-                f"{names}: no question is in {question_set}; the columns set and split must be absent or say so"
-            )
+            reason = f"no question is in {question_set}; the columns set and split must be absent or say so"
+            raise ValueError(f"{names}: {reason}")
         if counts.get("without_either") == counts["questions"]:
             columns, advice = report.get("columns", {}), ""
             unread = dict.fromkeys(name for path in files for name in columns.get(path.name, {}).get("unread", ()))

@@ -19,7 +19,7 @@ from eadpr.runtime.model_folders import NO_FILES, is_folder, model_files
 from eadpr.runtime.section import Section
 from eadpr.settings.checks import check_settings, compared_placebo
 from eadpr.settings.command import declared
-from eadpr.settings.model import Collection, Layout, NamedEntry, ReaderOf, Settings, check_graph, check_metrics
+from eadpr.settings.model import Collection, Layout, Settings, check_graph, check_metrics
 from eadpr.settings.recipes import fill_in, with_base
 from eadpr.settings.yaml import SettingError, merged, of_collection
 from eadpr.settings.yaml import load as load
@@ -92,7 +92,8 @@ def _resolve_named(
     for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
         models[kind] = {}
         for name, entry in getattr(layout, kind).items():
-            section = _section_of(entry, local)
+            of_paths = kind == "readers" and (local["reader"] | entry.model_extra).get("kind") == "paths"
+            section = "path_reader" if of_paths else entry.section
             values = merged(local[section], entry.model_extra)
             if kind == "query_sides":
                 values = fill_in(with_base(local | {section: values}, layout, models, name))[section]
@@ -110,12 +111,6 @@ def _resolve_named(
         models["multihop"][name] = checked(Settings, with_base(values, layout, models, name), f"multihop.{name}.")
     check_settings(layout, settings, models)
     return models
-
-
-def _section_of(entry: NamedEntry, local: dict[str, Any]) -> str:
-    """Return the section that an entry overrides: of readers of paths `path_reader`."""
-    of_paths = isinstance(entry, ReaderOf) and (local["reader"] | entry.model_extra).get("kind") == "paths"
-    return "path_reader" if of_paths else entry.section
 
 
 def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: Names[str]) -> dict[str, Any]:
@@ -149,8 +144,10 @@ def _files(
         kind = _kind_of(config)
         for name, resolved in models[kind].items() if kind else [("", settings)]:
             derived = dict(shared)
-            if kind == "generators":
-                derived |= _near_duplicates(collection, resolved, name)
+            if kind == "generators":  # without the settings of others, so that an edit of one reruns only that one
+                replaced = {} if name == "replaced" else {"replaced": None}
+                own = _section(resolved, "near_duplicates") | {"generator": name} | replaced
+                derived |= {"near_duplicates": own, "writer": _writer(collection, resolved, name)}
             if kind == "arms":
                 derived["examples"] = _section(resolved, "examples") | {"placebos": compared_placebo(resolved)}
             values = {
@@ -223,14 +220,6 @@ def _select(rows: dict[str, list[str]], names: list[str]) -> dict[str, list[str]
     """Return the rows with their trainings that are in `names`, without rows that have no such training."""
     selected = {row: [name for name in trainings if name in names] for row, trainings in rows.items()}
     return {row: trainings for row, trainings in selected.items() if trainings}
-
-
-def _near_duplicates(collection: Collection, resolved: Settings, generator: str) -> dict[str, Any]:
-    """Return sections without the settings of other generators, so that an edit of one reruns only that one."""
-    values = _section(resolved, "near_duplicates") | {"generator": generator}
-    if generator != "replaced":
-        values["replaced"] = None
-    return {"near_duplicates": values, "writer": _writer(collection, resolved, generator)}
 
 
 def _writer(collection: Collection, resolved: Settings, kind: str) -> dict[str, Any] | None:
