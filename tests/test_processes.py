@@ -1,6 +1,5 @@
 """Several processes take the steps of one: two over gloo on loopback, started as users start them."""
 
-import csv
 import json
 import os
 import socket
@@ -63,14 +62,10 @@ def weights(model: Path) -> dict[str, torch.Tensor]:
     return found
 
 
-def columns(out: Path) -> dict[str, list[float]]:
+def columns(out: Path) -> dict[str, np.ndarray]:
     """What was logged, by series."""
-    found = {}
-    for path in sorted((out / "log" / "plots" / "metrics").rglob("*.tsv")):
-        with path.open(newline="") as file:
-            rows = list(csv.reader(file, delimiter="\t"))[1:]
-        found[path.relative_to(out).as_posix()] = [float(value) for _, value in rows]
-    return found
+    paths = sorted((out / "log" / "plots" / "metrics").rglob("*.tsv"))
+    return {path.relative_to(out).as_posix(): np.loadtxt(path, skiprows=1) for path in paths}
 
 
 def assert_same_training(one: Path, other: Path) -> None:
