@@ -21,10 +21,7 @@ warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning) 
 
 
 def prepare(encoder: TextEncoder, train: Train, hardware: Machine) -> None:
-    """Add adapters to an encoder that learns and let it compute activations again, where the settings ask for it.
-
-    Raises ValueError, with the key, for a model that has no such layer or cannot compute activations again.
-    """
+    """Add adapters to an encoder that learns and let it compute activations again, where the settings ask for it."""
     if train.gradient_checkpointing:
         if not encoder.model.supports_gradient_checkpointing:
             kind = type(encoder.model).__name__

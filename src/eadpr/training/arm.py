@@ -98,10 +98,7 @@ def prepare_encoders(encoders: Encoders, settings: contrastive.ContrastiveSettin
 
 
 def freeze_lower(model: PreTrainedModel, count: int) -> list[torch.nn.Module]:
-    """Freeze all of a model but its last `count` layers, and return these; no gradient is computed below them.
-
-    Raises ValueError for a model that has fewer, or that keeps its layers in another way than most.
-    """
+    """Freeze all of a model but its last `count` layers, and return these; no gradient is computed below them."""
     total = model.config.num_hidden_layers
     lists = [part for part in model.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == total]
     if len(lists) != 1:

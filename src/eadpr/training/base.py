@@ -29,8 +29,7 @@ def make_base(
 ) -> int:
     """Write the folder `out` with the same encoder on both sides, or with both encoders of a folder that has two.
 
-    Returns the number of parameters. Raises ValueError for a model without safetensors weights or with fewer positions
-    than `settings` asks for, and for a folder that does not hold `expected`.
+    Returns the number of parameters. Raises ValueError for a folder that does not hold `expected`.
     """
     # `shared` as the model is, whatever the arms set: they all start from the same bytes.
     settings = settings.model_copy(update={"shared": not model_folders.sides_differ(base.model)})
