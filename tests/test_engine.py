@@ -56,7 +56,10 @@ def test_a_sort_larger_than_memory_spills_and_leaves_nothing_behind(tmp_path, mo
     assert list((tmp_path / "cache").glob("spill-*")) == []
 
 
-def test_a_query_that_cannot_spill_says_which_limit_to_raise(monkeypatch):
+def test_a_limit_that_is_no_size_or_too_low_is_named(monkeypatch):
+    monkeypatch.setenv("EADPR_MEMORY", "plenty")
+    with pytest.raises(ValueError, match="EADPR_MEMORY is 'plenty', which is no size"), engine.connect():
+        pass
     monkeypatch.setenv("EADPR_MEMORY", "16MiB")
     with pytest.raises(MemoryError, match="set EADPR_MEMORY"), engine.connect() as connection:
         list(engine.batches(connection, "SELECT list(repeat('x', 1000) || i) FROM range(1000000) t(i)"))
@@ -83,12 +86,6 @@ def test_threads_are_as_many_as_the_memory_serves(cores, monkeypatch):
     monkeypatch.setattr(engine, "cores", lambda: cores)
     with engine.connect() as connection:
         assert engine.value(connection, "SELECT current_setting('threads')") == min(cores, engine.THREADS)
-
-
-def test_a_limit_that_is_no_size_is_refused_by_name(monkeypatch):
-    monkeypatch.setenv("EADPR_MEMORY", "plenty")
-    with pytest.raises(ValueError, match="EADPR_MEMORY is 'plenty', which is no size"), engine.connect():
-        pass
 
 
 def test_an_error_of_a_python_function_in_a_query_is_an_error_of_the_user():

@@ -206,26 +206,6 @@ def test_bm25_by_hand():
         bm25([])
 
 
-def test_an_arm_and_sentence_transformers_score_alike(tmp_path):
-    """The arm reads pairs of title and text; without titles it reads what the other does."""
-    arm = write_model(tmp_path / "arm")
-    questions, passages = ["w1 w2", "w3"], ["w4 w5 paris", "london w7"]
-    found = make_scorer(arm).score(questions, ["", ""], passages)
-
-    class Both:
-        similarity_pairwise = staticmethod(lambda one, other: (one * other).sum(1))
-
-        def __init__(self):
-            self.asking, self.reading = (
-                SentenceTransformer(str(arm / f"{side}_encoder"), device="cpu") for side in ("question", "passage")
-            )
-            self.tokenizer, self.max_seq_length = self.reading.tokenizer, self.reading.max_seq_length
-            self.encode_query, self.encode_document = self.asking.encode, self.reading.encode
-
-    assert np.allclose(make_scorer(Both()).score(questions, ["", ""], passages), found, atol=1e-4)
-    assert make_scorer(Both()).inputs(["", ""], passages)[0] == make_scorer(str(arm)).inputs(["", ""], passages)[0]
-
-
 QUESTIONS, TITLES, PASSAGES = ["w1 w2", "w3"], ["ada", ""], ["w4 w5 paris", "london w7"]
 JOINED = ["ada w4 w5 paris", "london w7"]
 

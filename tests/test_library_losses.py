@@ -36,13 +36,6 @@ def test_the_papers_loss_by_hand():
     assert terms.total.item() == pytest.approx((terms.dpr + terms.hn + terms.pp).item())
 
 
-def test_without_distractors_it_is_dprs():
-    scores = torch.tensor([[2.0, 1.0, 7.0, 7.0], [0.0, 3.0, 7.0, 7.0]])
-    terms = evidence_loss(scores, NO)
-    assert (terms.hn.item(), terms.pp.item()) == (0, 0)
-    assert terms.total.item() == pytest.approx(torch.nn.functional.cross_entropy(scores[:, :2], torch.arange(2)).item())
-
-
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(0, 2), st.sampled_from(["none", "placebo", "both"]))
 def test_equal_to_the_pipelines(seed, count, hard, balance):
     rng = np.random.default_rng(seed)
@@ -123,16 +116,17 @@ def test_in_sentence_transformers_it_is_that_of_the_scores(model):
     assert cosine(features(model, *ROWS)).item() == pytest.approx(expected.total.item(), abs=1e-5)
 
 
+def masks_of(model: SentenceTransformer, **columns: list[str]) -> dict[str, list]:
+    masks = EvidenceLoss(model, tuple(columns)).text_masks(features(model, *columns.values()))
+    return {name: mask.tolist() for name, mask in masks.items()}
+
+
 def test_missing_texts_are_empty_or_the_positives_own(model):
-    roles = ("question", "positive", "negative", "negative", "distractor")
-    loss = EvidenceLoss(model, roles, similarity="dot")
-    of = [QUESTIONS, POSITIVES, NEGATIVES, ["", texts(9)], [POSITIVES[0], texts(8)]]
-    found = loss.text_masks(features(model, *of))
-    assert found["distractors_Q"].tolist() == [False, True]
-    assert found["present_P"].tolist() == [True, True, True, False, True, True]
-    again = loss.text_masks(features(model, *of[:2], [POSITIVES[0], texts(9)], *of[3:4], ["", texts(8)]))
-    assert again["distractors_Q"].tolist() == [False, True]
-    assert again["present_P"].tolist() == [True, True, False, False, True, True]
+    own, columns = POSITIVES[0], {"question": QUESTIONS, "positive": POSITIVES}
+    found = masks_of(model, **columns, negative=["", texts(9)], distractor=[own, texts(8)])
+    assert (found["distractors_Q"], found["present_P"]) == ([False, True], [True, True, False, True])
+    found = masks_of(model, **columns, negative=[own, texts(9)], distractor=["", texts(8)])
+    assert (found["distractors_Q"], found["present_P"]) == ([False, True], [True, True, False, True])
 
 
 BEHIND = [texts(1, 2) + " ", {"positive": f"{texts(1)} ", "negative": f"{texts(3)} ", "distractor": f"{texts(1)} "}]
@@ -164,11 +158,6 @@ def test_a_model_without_a_tokenizer_of_transformers_is_refused():
 def test_unknown_words_are_text(model):
     found = masks_of(model, question=QUESTIONS, positive=POSITIVES, distractor=["zzz", ""])
     assert found["distractors_Q"] == [True, False]
-
-
-def masks_of(model: SentenceTransformer, **columns: list[str]) -> dict[str, list]:
-    masks = EvidenceLoss(model, tuple(columns)).text_masks(features(model, *columns.values()))
-    return {name: mask.tolist() for name, mask in masks.items()}
 
 
 def test_a_positive_of_a_question_is_none_of_its_negatives(model):

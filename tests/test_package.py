@@ -29,8 +29,7 @@ def built(tmp_path_factory) -> Path:
     out, tree = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("tree")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree)
-    for name in ("src",):
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     subprocess.run([sys.executable, "-c", BUILD.replace("OUT", repr(str(out)))], cwd=tree, check=True)
     return out
 
@@ -148,15 +147,7 @@ def test_the_pins_of_the_pipeline_lie_in_the_ranges(extras, files):
         assert (exact.operator, exact.version in wanted[name].specifier) == ("==", True), name
 
 
-def test_a_release_has_one_version_and_every_action_a_commit():
+def test_a_release_has_one_version():
     cited = YAML(typ="safe", pure=True).load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert cited["version"] == PROJECT["version"]
     assert f"## [{PROJECT['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    used = [
-        line.strip()
-        for path in (ROOT / ".github" / "workflows").glob("*.yml")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if "uses:" in line
-    ]
-    assert len(used) > 8
-    assert [line for line in used if not re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v[0-9.]+$", line)] == []
