@@ -127,6 +127,9 @@ def test_missing_texts_are_empty_or_the_positives_own(model):
     assert (found["distractors_Q"], found["present_P"]) == ([False, True], [True, True, False, True])
     found = masks_of(model, **columns, negative=[own, texts(9)], distractor=["", texts(8)])
     assert (found["distractors_Q"], found["present_P"]) == ([False, True], [True, True, False, True])
+    loss = EvidenceLoss(model, ("question", "positive", "negative", "negative"))
+    masks = loss.text_masks(features(model, QUESTIONS, POSITIVES, NEGATIVES, ["", texts(9)]))
+    assert masks["present_P"].tolist() == [True, True, True, False, True, True], "question by question"
 
 
 BEHIND = [texts(1, 2) + " ", {"positive": f"{texts(1)} ", "negative": f"{texts(3)} ", "distractor": f"{texts(1)} "}]
