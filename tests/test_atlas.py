@@ -82,12 +82,6 @@ def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passag
         assert passage.title == asked.question.subject
 
 
-def test_unseen_relations_are_a_parameter():
-    world = World(SMALL.model_copy(update={"unseen": ["P19"]}))
-    assert {q.question.relation for q in world.members("trex-unseen/test")} == {"P19"}
-    assert "P176" in {q.question.relation for q in world.members("atlas/train")}
-
-
 @pytest.mark.parametrize("wrong", [{"unseen": ["P999"]}, {"unseen": list(QUESTIONS)}, {"passages": 0}, {"seed": -1}])
 def test_bad_settings(wrong):
     with pytest.raises(ValidationError, match=next(iter(wrong))):

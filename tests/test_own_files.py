@@ -1,4 +1,4 @@
-"""A user's own files: three formats with the same content, splitting of long documents, and bringing files in."""
+"""A user's own files: what their columns say, splitting of long documents, and bringing files in."""
 
 import json
 import re
@@ -6,8 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import typer
 from dvc.utils.hydra import apply_overrides
@@ -19,14 +17,13 @@ from eadpr.corpus.formats import own
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.own import OwnFiles
 from eadpr.corpus.pieces import cut_text
-from eadpr.corpus.prepare import Prepare, prepare
 from eadpr.corpus.rows import GivenQuestion, check_passages
 from eadpr.corpus.sources import Source
 from eadpr.settings.add_collection import NO_TEXT, add_files, add_own, track
 from eadpr.settings.yaml import load, read_yaml
-from eadpr.storage import tables
-from eadpr.storage.records import Passage, Question
+from eadpr.storage.records import Passage
 from stages.add import main
+from tests.corpus_toy import OF_PASSAGES, prepared, rows
 
 
 def cell(value: object) -> str:
@@ -35,9 +32,7 @@ def cell(value: object) -> str:
 
 
 def save(path: Path, rows: list[dict[str, Any]]) -> Path:
-    if path.suffix == ".parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    elif path.suffix == ".jsonl":
+    if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
         tab = "," if path.suffix == ".csv" else "\t"
@@ -84,14 +79,6 @@ SENTENCE = "Alpha beta gamma delta epsilon. "  # five words
 
 def cut(text: str, words: int) -> list[str]:
     return [text[start:end] for start, end in cut_text(text, words)]
-
-
-def test_pieces_end_at_sentences():
-    found = cut(SENTENCE * 9, 20)
-    assert [len(piece.split()) for piece in found] == [20, 20, 5]
-    assert all(piece.startswith("Alpha") and piece.endswith("epsilon.") for piece in found)
-    found = cut(SENTENCE * 8 + "The end.", 20)
-    assert [len(piece.split()) for piece in found] == [20, 22], "two words are no passage"
 
 
 def test_abbreviations_do_not_end_a_sentence_and_newlines_do():
@@ -261,29 +248,27 @@ def test_questions_that_nothing_can_answer_are_counted(project, files):
     assert "own/test: 1 questions, 0 without a positive" in done.output.splitlines()
 
 
-def test_yes_and_no_are_answers_that_no_text_is_searched_for(project, files):
-    asked = files[1]
-    rows = [("Is it?", "Yes", None), ("Is it not?", '["no", "NO "]', None), ("What says it?", '["no", "never"]', None)]
-    rows += [("Which sign is it?", "No", "string")]
-    save(asked, [{"question": q, "answers": a, "positives": "p1", "answer_kind": k or ""} for q, a, k in rows])
-    add_files("given", files, params=project / "params.yaml")
-    values = load(project / "params.yaml")
-    source, settings = Source(**values["collections"]["given"]["source"]), Prepare(**values["prepare"])
-    prepare(source, settings, sources=asked.parent, raw=asked.parent, out=project / "records")
-    found = [(q.answer_kind, q.answers) for q in tables.rows(project / "records" / "questions.parquet", Question)]
-    assert found == [
-        ("yes-no", ["yes"]), ("yes-no", ["no", "no"]), ("string", ["no", "never"]), ("string", ["No"]),
-    ]  # fmt: skip
+@pytest.mark.parametrize("format", ["own", "dpr"])
+def test_yes_and_no_are_answers_that_no_text_of_a_users_own_is_searched_for(tmp_path, format):
+    """DPR looks for them in the texts."""
+    asked = [("Is it?", "Yes"), ("Is it not?", '["no", "NO "]'), ("What says it?", '["no", "never"]')]
+    (tmp_path / "p.tsv").write_text("id\ttext\ttitle\np\tNo.\tT\n")
+    if format == "own":
+        save(tmp_path / "q.tsv", [{"question": question, "answers": answers} for question, answers in asked])
+    else:
+        (tmp_path / "q.tsv").write_text("Is it?\t['Yes']\nIs it not?\t['no', 'NO ']\nWhat?\t['no', 'never']\n")
+    file = {"kind": "questions", "path": "q.tsv", "set": "s", "split": "train"}
+    records, _ = prepared(tmp_path, OF_PASSAGES, file, format=format)
+    found = [(q.answer_kind, q.answers) for q in rows(records, "questions")]
+    kind, *answers = ("yes-no", ["yes"], ["no", "no"]) if format == "own" else ("string", ["Yes"], ["no", "NO "])
+    assert found == [(kind, answers[0]), (kind, answers[1]), ("string", ["no", "never"])]
 
 
 def test_the_command_says_what_comes_next(project, files):
     passages, asked = files
     done = run(project, "mine", "--passages", passages, "--questions", asked)
-    assert done.exit_code == 0, done.output
     assert "own/test is held out of the questions, about 20%" in done.output
     assert done.output.endswith("next: dvc exp run -S collection=mine\n")
-    done = run(project, "mine", "--passages", passages)
-    assert "give both --passages and --questions" in str(done.exception)
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
     (project / "params.yaml").write_text((ROOT / "params.yaml").read_text(encoding="utf-8"), encoding="utf-8")
     done = run(project, "bare", "--passages", passages, "--questions", asked)

@@ -186,18 +186,12 @@ def own_files(folder: Path, passage: dict[str, str]) -> tuple[object, ...]:
     return "--passages", folder / "p.jsonl", "--questions", folder / "q.jsonl"
 
 
-@pytest.mark.parametrize(("passage", "said"), [
-    ({"text": "x", "_id": "a", "docid": "b"},
-     "_id and docid may each be the id; say which, --columns id=_id or id=doc"),
-    ({"story": "x"}, r"no column for text \(there are story\); .*--columns text=COLUMN"),
-])  # fmt: skip
-def test_no_column_is_guessed_or_dropped_unsaid(project, tmp_path, passage, said):
-    refused(project, said, *own_files(tmp_path, passage))
-
-
 def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, tmp_path):
+    files = own_files(tmp_path, {"text": "x", "_id": "a", "docid": "b"})
+    refused(project, "_id and docid may each be the id; say which, --columns id=_id or id=docid", *files)
     files = own_files(tmp_path, {"story": "x", "my_id": "a", "id": "no"})
     for said, *columns in (
+        (r"there is no column for text \(there are story.*--columns text=COLUMN", "title=my_id"),
         (r"there is no column 'tale' for text \(there are story", "text=tale"),
         ("have no field 'body'", "body=story"),
         ("'story' is not FIELD=COLUMN", "story"),

@@ -179,10 +179,10 @@ def _readers(
     """Return the reader of each kind of file that asks questions."""
     questions = {"own": lambda path: own.read_questions(path, columns[path]), "hotpot": hotpot.read_questions}
     return {
-        "training": dpr.read_training,
+        "training": dpr.read_questions,
         "questions": questions.get(format, qa_files.read_qa_csv),
         "trec": qa_files.read_trec,
-        "contexts": dpr.read_contexts,
+        "contexts": dpr.read_questions,
         "ramdocs": ramdocs.read_ramdocs,
         "entity_questions": read_entity_questions,
         "paq": lambda path: sample_paq(path, paq),

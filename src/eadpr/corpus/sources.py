@@ -9,13 +9,12 @@ from pydantic import Field, model_validator
 from eadpr.runtime.section import Section, Sets
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
-IN_A_SET = ("training", "questions", "trec", "gold", "gold_info", "contexts", "ramdocs")
-IN_NO_SET = ("passages", "near_duplicates")
-ASK_ALONE = ("training", "questions", "trec", "gold", "gold_info")  # bring no passage, unless contexts may join
 NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
-LISTED = "files.json"  # beside downloads, what they are
+ASK_ALONE = ("training", "questions", "trec", "gold", "gold_info")  # bring no passage, unless contexts may join
+IN_A_SET = (*ASK_ALONE, "contexts", "ramdocs")
 ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
 LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
+LISTED = "files.json"  # beside downloads, what they are
 
 
 def without_password(url: str) -> str:
@@ -81,14 +80,13 @@ class File(Section):
     def _fields_of_its_kind(self) -> Self:
         no_share = self.kind != "questions" or (self.split or "train") != "train"
         wrong = {
-            f"files of kind {self.kind} have no set and split": self.set and self.kind in (*IN_NO_SET, *NAMES_ITS_SETS),
+            f"files of kind {self.kind} have no set and split": self.set and self.kind not in IN_A_SET,
             "give both set and split, or neither": (self.set is None) != (self.split is None),
             f"answer_kind is for files with questions, not for {self.kind}": self.answer_kind and self.kind not in ASKS,
             "test_share is for a file of kind questions and split train": self.test_share is not None and no_share,
         }
-        for reason, applies in wrong.items():
-            if applies:
-                raise ValueError(f"{self.name}: {reason}")
+        if reason := next((reason for reason, applies in wrong.items() if applies), None):
+            raise ValueError(f"{self.name}: {reason}")
         return self
 
 
@@ -100,17 +98,23 @@ class Source(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if self.format == "atlas":
-            if self.files:
-                raise ValueError("files: a collection of format atlas is generated and has none")
-            return self
-        if not any(file.kind in ASKS for file in self.files):
+        if self.format == "atlas" and self.files:
+            raise ValueError("files: a collection of format atlas is generated and has none")
+        if self.format != "atlas" and not any(file.kind in ASKS for file in self.files):
             raise ValueError("files: no file holds questions")
         names = [file.name for file in self.files]
         for file in self.files:
-            if names.count(file.name) > 1:
-                raise ValueError(f"files: {file.name!r} is listed twice; names must differ")
-            self._check(file)
+            own = self.format == "own" and file.kind in ("passages", "questions")
+            annotates = file.kind not in ("gold", "gold_info") or any(map(file.annotates, self.files))
+            sets = f"set {file.set} and split {file.split}"
+            wrong = {
+                "is listed twice; names must differ": names.count(file.name) > 1,
+                f"kind {file.kind} needs set and split": file.kind in IN_A_SET and file.set is None and not own,
+                "columns are for passages and questions of format own": file.columns and not own,
+                f"no file of kind training or questions has {sets}": not annotates,
+            }
+            if reason := next((reason for reason, applies in wrong.items() if applies), None):
+                raise ValueError(f"files: {file.name}: {reason}")
         return self
 
     def of_sets(self, sets: Sets, prepare: "Prepare") -> Self:
@@ -118,22 +122,10 @@ class Source(Section):
         has_passages = any(file.kind == "passages" for file in self.files)
         if self.format != "dpr" or prepare.add_context_passages or not has_passages:
             return self
-        used = {name for names in sets.model_dump().values() for name in names}
-        files = [
-            file for file in self.files
-            if file.kind not in ASK_ALONE or file.set is None or f"{file.set}/{file.split}" in used
-        ]  # fmt: skip
+        used = {None, *(name for names in sets.model_dump().values() for name in names)}
+        names = [f"{file.set}/{file.split}" if file.set and file.kind in ASK_ALONE else None for file in self.files]
+        files = [file for file, name in zip(self.files, names, strict=True) if name in used]
         return self.model_copy(update={"files": files})
-
-    def _check(self, file: File) -> None:
-        needs_set = file.kind in IN_A_SET and not (self.format == "own" and file.kind == "questions")
-        if needs_set and file.set is None:
-            raise ValueError(f"files: {file.name}: kind {file.kind} needs set and split")
-        if file.columns and (self.format != "own" or file.kind not in ("passages", "questions")):
-            raise ValueError(f"files: {file.name}: columns are for passages and questions of format own")
-        if file.kind in ("gold", "gold_info") and not any(map(file.annotates, self.files)):
-            names = f"set {file.set} and split {file.split}"
-            raise ValueError(f"files: {file.name}: no file of kind training or questions has {names}")
 
 
 class Prepare(Section):
