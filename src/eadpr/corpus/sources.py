@@ -104,13 +104,13 @@ class Source(Section):
             raise ValueError("files: no file holds questions")
         names = [file.name for file in self.files]
         for file in self.files:
-            own = self.format == "own" and file.kind in ("passages", "questions")
+            in_columns = self.format == "own" and file.kind in ("passages", "questions")
             annotates = file.kind not in ("gold", "gold_info") or any(map(file.annotates, self.files))
             sets = f"set {file.set} and split {file.split}"
             wrong = {
                 "is listed twice; names must differ": names.count(file.name) > 1,
-                f"kind {file.kind} needs set and split": file.kind in IN_A_SET and file.set is None and not own,
-                "columns are for passages and questions of format own": file.columns and not own,
+                f"kind {file.kind} needs set and split": file.kind in IN_A_SET and file.set is None and not in_columns,
+                "columns are for passages and questions of format own": file.columns and not in_columns,
                 f"no file of kind training or questions has {sets}": not annotates,
             }
             if reason := next((reason for reason, applies in wrong.items() if applies), None):

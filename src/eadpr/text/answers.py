@@ -139,10 +139,10 @@ def compiled(pattern: str) -> regex.Pattern | None:
 def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
     places = [match.span() for match in _TOKEN.finditer(nfd_text)]
     words = [nfd_text[start:end].lower() for start, end in places]
-    for sought in filter(None, map(tokens, answers)):
-        for i in range(len(words) - len(sought) + 1):
-            if words[i : i + len(sought)] == sought:
-                yield places[i][0], places[i + len(sought) - 1][1]
+    for answer_words in filter(None, map(tokens, answers)):
+        for i in range(len(words) - len(answer_words) + 1):
+            if words[i : i + len(answer_words)] == answer_words:
+                yield places[i][0], places[i + len(answer_words) - 1][1]
 
 
 def _regex_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
