@@ -82,14 +82,10 @@ def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(p
     assert project.dvc("repro") == ["configs"]  # params.yaml holds one more collection; what was built is untouched
 
 
-@pytest.mark.parametrize(("setting", "message"), [
-    ("+loss.tau9=1", "loss.tau9: unknown key"),
-    ("collection='$(touch owned)'", "collection: String should match pattern"),
-    ("+active.x={negatives: '$(touch owned)', init: base}", "active.x.negatives"),
-])  # fmt: skip
-def test_a_wrong_parameter_ends_in_configs_before_any_other_work(project, setting, message):
+def test_a_wrong_parameter_ends_in_configs_before_any_other_work(project):
+    setting = "+active.x={negatives: '$(touch owned)', init: base}"
     done = project.run("dvc", "exp", "run", "-S", setting, check=False)
     assert done.returncode != 0
     assert set(ran(done.stdout)) <= {"configs"}
-    assert message in done.stdout + done.stderr
+    assert "active.x.negatives" in done.stdout + done.stderr
     assert not (project.folder / "owned").exists()
