@@ -6,8 +6,8 @@ Writes near_duplicates.parquet and report.json.
 from eadpr.settings.command import stage
 
 
-@stage("near_duplicates/{generator}.json", ranking="C/rankings/bm25", out="C/near_duplicates/{generator}")
-def main(near_duplicates, writer, sets, *, sources, raw, records, positives, distractors, ranking, out):
+@stage("near_duplicates/{generator}.json", out="C/near_duplicates/{generator}")
+def main(near_duplicates, writer, sets, *, sources, raw, records, positives, distractors, out):
     from eadpr.runtime.machine import settle
 
     if writer and writer.machine:
@@ -15,7 +15,7 @@ def main(near_duplicates, writer, sets, *, sources, raw, records, positives, dis
     from eadpr.robustness.generate import NearDuplicateInputs, write_near_duplicates
 
     inputs = NearDuplicateInputs(
-        sources=sources, raw=raw, records=records, positives=positives, distractors=distractors, ranking=ranking
+        sources=sources, raw=raw, records=records, positives=positives, distractors=distractors
     )
     report = write_near_duplicates(near_duplicates, writer, sets, inputs=inputs, out=out)
     return f"{report['near_duplicates']:,} near-duplicates of {report['questions']:,} questions"

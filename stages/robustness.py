@@ -12,14 +12,12 @@ from eadpr.settings.command import stage
 def main(
     robustness, evaluate, encode, sets, machine, bm25, *, records, positives, ranking, model=None, duplicates, out
 ):
-    from eadpr.robustness import evaluate_bm25 as robustness_bm25
-    from eadpr.robustness import evaluate_dense as robustness_dense
     from eadpr.robustness.evaluate import RobustnessInputs, RobustnessSettings, run
+    from eadpr.robustness.searchers import prepare_bm25, prepare_dense
 
     inputs = RobustnessInputs(
         records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates
     )
     settings = RobustnessSettings(robustness, evaluate, encode, sets, machine, bm25)
-    by = robustness_bm25 if model is None else robustness_dense
-    count = run(inputs, out, settings, by.prepare)
+    count = run(inputs, out, settings, prepare_bm25 if model is None else prepare_dense)
     return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"

@@ -53,10 +53,6 @@ def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
     assert [lengths[i] for batch in found for i in batch] == sorted(lengths, reverse=True)
 
 
-def test_batches_are_filled():
-    assert [list(b) for b in batches([2, 5, 3, 5, 1], 10)] == [[1, 3], [2, 0, 4]]
-
-
 def test_every_row_is_its_passage_encoded_alone(passages, model, tmp_path):
     run(passages, model, tmp_path / "vectors")
     stored = Vectors(tmp_path / "vectors")
@@ -175,8 +171,3 @@ def test_auto_is_what_suits_the_device_and_stands_in_the_manifest(passages, mode
 )
 def test_tokens_of_a_card_grow_with_its_memory(gib, tokens):
     assert encoding.card_tokens(int(gib * 2**30)) == tokens
-
-
-def test_windows_must_fill_shards():
-    with pytest.raises(ValueError, match=r"shard_passages \(10\) must be a multiple"):
-        Encode(shard_passages=10, window_passages=4, token_budget=1)

@@ -4,7 +4,6 @@ from math import log2
 
 import pytest
 
-from eadpr.evaluation.config import Evaluate
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, PairScore, Passage, Positive, Question, Ranked
@@ -151,9 +150,3 @@ def test_scores_of_a_model_that_diverged_are_refused(inputs):
     tables.write(inputs / "pairs" / "dpr.parquet", PairScore, [PairScore("q1", "p1", "positive", float("nan"))])
     with pytest.raises(ValueError, match="a score is not a finite number"):
         evaluated(inputs, "dpr")
-
-
-@pytest.mark.parametrize("cutoffs", [[], [5, 1], [1, 1], [0, 1]])
-def test_cut_offs_must_rise(cutoffs):
-    with pytest.raises(ValueError, match="top_k"):
-        Evaluate(top_k=cutoffs, mrr_at=1, ndcg_at=1, recall_at=[], all_at=[])

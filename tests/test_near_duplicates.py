@@ -1,10 +1,9 @@
 """Near-duplicates: what each generator makes, what is dropped, and that a killed run goes on where it was."""
 
 import json
-import re
 from collections import Counter
 from contextlib import nullcontext
-from itertools import chain, combinations, pairwise, permutations
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,14 +18,13 @@ from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
 from eadpr.supervision.draws import rotate
-from eadpr.supervision.fillers import Fillers, fillers
-from eadpr.supervision.forms import choose_fillers
-from eadpr.supervision.pairs import Pair, read_pairs
+from eadpr.supervision.fillers import Fillers
+from eadpr.supervision.pairs import Pair
 from eadpr.text.answers import has_answer
 from eadpr.writers.config import Writer
 from eadpr.writers.original import Candidate, Original, make_original
 from tests.chat_server import chatting, task
-from tests.toy_records import question, write_ranking, write_records
+from tests.toy_records import question, write_records
 
 pytestmark = pytest.mark.robustness
 
@@ -35,7 +33,7 @@ ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span
 
 
 def settings(generator="removed", **changes) -> Generation:
-    own = {"per_question": 3, "candidates": 6, "strategy": "pseudo", "seed": 0, "replaced": None}
+    own = {"per_question": 3, "candidates": 6, "strategy": "pseudo", "seed": 0}
     return Generation(**own | {"generator": generator} | changes)
 
 
@@ -99,33 +97,6 @@ def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
     assert texts(make, ADA._replace(removed=[], text="")) == []
     assert texts(by_rule(replaced(Fillers(0, lambda *_: [])))) == []
-
-
-@pytest.mark.parametrize("kind", ["title", "ranked"])
-def test_replaced_takes_the_next_nearest_in_length_for_each_number(tmp_path, kind):
-    """Of a positive with one gap (q) and with two (r): every sentence around it once, the first those that distractors
-    are filled with, however the numbers are asked for."""
-    around = [" ".join(f"N{i}".ljust(20 + i, "o") + "." for i in range(first, first + 4)) for first in (0, 4)]
-    passages = [("a", "Ada", around[0]), ("p", "Ada", TEXT), ("b", "Ada", around[1])]
-    asked = [question("q", ["London"]), question("r", ["London", "green"])]
-    records = write_records(tmp_path / "records", passages=passages, questions=asked)
-    inputs = NearDuplicateInputs(*(tmp_path / name for name in NearDuplicateInputs._fields))
-    positives = inputs.positives / "positives.parquet"
-    tables.write(positives, Positive, [Positive(one.id, "p", "given", None) for one in asked])
-    ranking = write_ranking(inputs.ranking, evaluate={one.id: ["a", "p", "b"] for one in asked})
-    chosen = settings("replaced", replaced={"fillers": kind})
-    of_distractors = fillers(kind, seed=0, records=records, positives=positives, ranking=ranking)
-    with generate.generator(chosen, None, inputs) as make, of_distractors as first:
-        for pair in read_pairs(records, positives, ["q", "r"]):
-            one = make_original(pair, None)
-            made = texts(make, one, range(40))
-            put = [re.findall(r"N\do+\.", text) for text in made]
-            assert put[0] == choose_fillers(pair, one.removed, first)
-            assert {len(each) for each in put} == {len(one.removed)}
-            assert sorted(chain.from_iterable(put)) == " ".join(around).split()
-            apart = [abs(len(sentence) - len("Ada was born in London.")) for sentence, *_ in put]
-            assert apart == sorted(apart)
-            assert texts(make, one, range(2, 4)) == made[2:4]
 
 
 def test_replaced_fills_two_gaps_where_sentences_touch():
@@ -256,7 +227,7 @@ OF_ADA = {
 def test_the_kinds_of_a_positive(tmp_path, kind):
     """Fillers and answers come from Bob and Cem; the corpus has Ada's passage without its evidence, as `removed` makes
     it first. No kind leaves an answer."""
-    own = settings(kind, per_question=40, candidates=40, replaced={"fillers": "random"})
+    own = settings(kind, per_question=40, candidates=40)
     rows, report = write(write_people(tmp_path), tmp_path / "out", own)
     assert {row.text for row in rows if row.question_id == "q0"} >= OF_ADA[kind]
     assert not any(has_answer(["Town0" if row.question_id == "q0" else "Town1"], row.text) for row in rows)

@@ -21,7 +21,7 @@ from eadpr.search.config import Faiss, Retrieve
 from eadpr.search.retrieve import find, retrieve
 from eadpr.search.vectors import Vectors, shard_name, shard_ranges
 from eadpr.storage import tables
-from eadpr.storage.records import Distractor, PairScore, Positive, Ranked
+from eadpr.storage.records import Distractor, PairScore, Passage, Positive, Ranked
 from tests import small_collection as small
 
 
@@ -228,14 +228,6 @@ def test_settings_of_the_search_reach_it_and_build_no_other_index(clustered):
     assert len(list(cache.root().rglob("index.faiss"))) == 1
 
 
-@pytest.mark.parametrize("change", [{"index": "IVF8,Flat"}, {"train_passages": 900}, {"seed": 1}])
-def test_settings_of_the_index_build_another(change, clustered):
-    for changes in ({}, change):
-        found_by(clustered=clustered, **{"index": "IVF16,Flat"} | changes)
-    one, two = (path.read_bytes() for path in cache.root().rglob("index.faiss"))
-    assert one != two
-
-
 @pytest.mark.parametrize("index", ["Flat", "IVF16,PQ8x6", "HNSW16", "RaBitQ"])
 def test_a_kept_index_is_used_again(index, clustered, monkeypatch):
     first = found_by(index, clustered)
@@ -335,6 +327,9 @@ def test_vectors_of_an_earlier_passage_encoder_are_refused(staged, tmp_path, fil
     said = pytest.raises(ValueError, match=r"vectors was not made by the passage encoder of .*; run `dvc repro`")
     with said if refused else nullcontext():
         Vectors(folder / "vectors", folder / "records" / "passages.parquet", model)
+    tables.write(tmp_path / "passages.parquet", Passage, small.passages()[:5])
+    with pytest.raises(ValueError, match=r"holds 37 vectors, .* 5 passages"):
+        Vectors(folder / "vectors", tmp_path / "passages.parquet")
 
 
 def test_stages_rank_every_question_as_a_naive_loop_does(staged):
@@ -369,13 +364,3 @@ def test_retrieve_uses_every_card_and_writes_the_bytes_of_one(staged, tmp_path, 
         retrieve(folder / "records", folder / "model", folder / "vectors", tmp_path / str(cards), **given)
     assert small.files_of(tmp_path / "3") == small.files_of(tmp_path / "1")
     assert len(scanned) == 2 * 1 + 2 * 3
-
-
-def test_vectors_of_other_passages_are_refused(staged, tmp_path):
-    folder, _ = staged
-    records = small.write_records(tmp_path, small.passages()[:5], [small.question("q0", "where", ["x"])], train=1)
-    settings, sets = Retrieve(**small.RETRIEVE), Sets(**small.SETS)
-    paths = (records, folder / "model", folder / "vectors", tmp_path / "out")
-    with pytest.raises(ValueError, match=r"holds 37 vectors, .* 5 passages"):
-        retrieve(*paths, settings=settings, sets=sets, hardware=Machine(**small.MACHINE))
-    assert not (tmp_path / "out").exists()

@@ -1,9 +1,9 @@
 """Settings of the stage `evaluate`."""
 
 import re
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from eadpr.evaluation.awareness import AWARENESS
 from eadpr.runtime.section import Section
@@ -31,14 +31,6 @@ class Evaluate(Section):
     ndcg_at: Cutoff
     recall_at: list[Cutoff]
     all_at: list[Cutoff]
-
-    @model_validator(mode="after")
-    def _sorted(self) -> Self:
-        for name in ("top_k", "recall_at", "all_at"):
-            cutoffs = getattr(self, name)
-            if cutoffs != sorted(set(cutoffs)):
-                raise ValueError(f"{name} must rise without repeats, found {cutoffs}")
-        return self
 
     @property
     def metrics(self) -> list[str]:

@@ -6,8 +6,7 @@ The records stand here and not in `eadpr.storage.records`, an edit of which reru
 from pathlib import Path
 from typing import NamedTuple
 
-RANKINGS = "rankings"  # below a folder of outcomes among near-duplicates: a table for each count but 0
-DUPLICATES = "near_duplicates.parquet"  # beside it
+DUPLICATES = "near_duplicates.parquet"  # in a folder of outcomes among near-duplicates
 
 
 class RankedAmong(NamedTuple):
@@ -32,4 +31,5 @@ class ReadAnswer(NamedTuple):
 
 
 def ranking_among(folder: Path, count: int) -> Path:
-    return folder / RANKINGS / f"{count}.parquet"
+    """Return the ranking below a folder of outcomes among near-duplicates; there is none for a count of 0."""
+    return folder / "rankings" / f"{count}.parquet"

@@ -97,11 +97,9 @@ def widen(interval: Interval, residuals: NDArray, confidence: float) -> Interval
 
     `residuals`, shape (T, Q), T > 1, are values minus their expectation by the estimate. The bootstrap has the variance
     A (T - 1) / T + B + I (T - 1) / T, where A and B are the variances of the mean by its trainings and by its
-    questions, and I is the variance by the interaction that remains. So it misses a T-th of A, which is much for few
-    trainings, and counts I, which A and B contain too, three times (Owen 2007). The mean has A + B - I (two-way
-    analysis of variance). Student's t with T - 1 degrees of freedom gives the error of A, the normal distribution the
-    error of B - I, which questions add. The two parts add up as independent errors do, which is on the safe side; the
-    sum is never less than the variance of the questions alone.
+    questions, and I is that by their interaction (Owen 2007). The mean has A + B - I (two-way analysis of variance):
+    Student's t with T - 1 degrees of freedom gives the error of A, the normal distribution the error of B - I. Their
+    sum is on the safe side, and never less than the variance of the questions alone.
     """
     trainings, n = residuals.shape
     of_trainings, of_questions = residuals.mean(axis=1), residuals.mean(axis=0)

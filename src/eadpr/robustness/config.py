@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from eadpr.runtime.section import Section
-from eadpr.supervision.config import FillerKind, Strategy, WriterKind
+from eadpr.supervision.config import Strategy, WriterKind
 
 # By rule: `kinds` says what each is. Of these the evidence is gone, so that none should be ranked before a positive.
 Goal = Literal["removed", "replaced", "reordered"]
@@ -15,16 +15,11 @@ PROBE: Generator = "swapped"
 AMONG = "among_look_alikes"  # a metric of `robustness` alone
 
 
-class Replaced(Section):
-    fillers: FillerKind
-
-
 class NearDuplicates(Section):
     per_question: int = Field(ge=1)
     candidates: int = Field(ge=1)
     strategy: Strategy
     seed: int = Field(ge=0)
-    replaced: Replaced
 
     @model_validator(mode="after")
     def _enough(self) -> Self:
@@ -34,10 +29,9 @@ class NearDuplicates(Section):
 
 
 class Generation(NearDuplicates):
-    """The stage's settings: `configs` adds the generator, and leaves out the settings of other generators."""
+    """The stage's settings: `configs` adds the generator."""
 
     generator: Generator
-    replaced: Replaced | None
 
 
 class Robustness(Section):

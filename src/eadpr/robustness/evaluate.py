@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow.compute as pc
@@ -35,6 +35,8 @@ from eadpr.text.answers import AnswerMatcher
 
 BLOCK = 1_024  # questions ranked at a time
 Hit = tuple[str | int, float]  # a passage's id, or the row of a near-duplicate; its score
+Search = Callable[[Sequence[int], int], list[list[Hit]]]
+LookAlikes = dict[int, tuple[list[str], list[int]]]
 Result = TypeVar("Result")
 
 
@@ -66,7 +68,7 @@ class Joined(NamedTuple):
     positives: dict[str, list[str]]
     added: list[NearDuplicate]
 
-    def look_alikes(self, count: int) -> dict[int, tuple[list[str], list[int]]]:
+    def look_alikes(self, count: int) -> LookAlikes:
         """Return, by place, the positives and the rows of the own near-duplicates of the questions that have both."""
         own: dict[str, list[int]] = {}
         for row, near_duplicate in enumerate(self.added[:count]):
@@ -78,14 +80,15 @@ class Joined(NamedTuple):
         }
 
 
-class Searcher(Protocol):
-    """Ranks the corpus with the first `count` rows of near-duplicates, for questions by their places."""
+class Searcher(NamedTuple):
+    """The corpus with some near-duplicates, for questions by their places.
 
-    def search(self, places: Sequence[int], depth: int) -> list[list[Hit]]:
-        """Return the best hits of each question, at most `depth`; of equal scores the corpus's passage is first."""
+    `search` returns the best hits of each, at most so many; of equal scores the corpus's passage is first.
+    `positive_first` tells, of questions with both, whether the best positive scores above all of their near-duplicates.
+    """
 
-    def positive_first(self, places: Sequence[int]) -> list[bool]:
-        """Tell whether the best positive scores above all of a question's near-duplicates; these have both."""
+    search: Search
+    positive_first: Callable[[Sequence[int]], list[bool]]
 
 
 OpenSearcher = Callable[[int], AbstractContextManager[Searcher]]  # from the number of near-duplicates that join
@@ -114,7 +117,7 @@ def run(
                 ranking, table = Path(temporary) / str(count), ranking_among(folder, count)
                 rows = int(np.searchsorted(numbers, count))
                 with open_searcher(rows) as searcher:
-                    tables.write(table, RankedAmong, rank(joined, searcher, rows, settings.evaluate.depth))
+                    tables.write(table, RankedAmong, rank(joined, searcher, settings.evaluate.depth))
                     places = [*joined.look_alikes(rows)]
                     is_first = [value for block in _blocks(places) for value in searcher.positive_first(block)]
                     first = Values(np.array(places, np.int64), np.array(is_first, np.float64))
@@ -143,8 +146,8 @@ def read_joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joine
     return Joined(evaluated, list(evaluated.records(inputs.records)), positives, added)
 
 
-def rank(joined: Joined, searcher: Searcher, count: int, depth: int) -> Iterator[RankedAmong]:
-    """Yield the first `depth` of the corpus and `count` near-duplicates, without those that hold an answer."""
+def rank(joined: Joined, searcher: Searcher, depth: int) -> Iterator[RankedAmong]:
+    """Yield the first `depth` of the corpus and the near-duplicates, without those that hold an answer."""
     matcher = AnswerMatcher()
 
     def keep_joining(place: int, hits: list[Hit]) -> tuple[list[Hit], bool]:
@@ -173,7 +176,7 @@ def _blocks(places: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def deepen(
-    search: Callable[[Sequence[int], int], list[list[Hit]]],
+    search: Search,
     places: Sequence[int],
     depth: int,
     judge: Callable[[int, list[Hit]], tuple[Result, bool]],

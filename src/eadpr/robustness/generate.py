@@ -32,14 +32,13 @@ from eadpr.writers.original import Candidate, Generate, Original, find_defect, m
 
 
 class NearDuplicateInputs(NamedTuple):
-    """Folders. `sources` and `raw` hold the collection's files, `ranking` is BM25's."""
+    """Folders. `sources` and `raw` hold the collection's files."""
 
     sources: Path
     raw: Path
     records: Path
     positives: Path
     distractors: Path
-    ranking: Path
 
 
 def write_near_duplicates(
@@ -97,8 +96,7 @@ def generator(settings: Generation, writer: Writer | None, inputs: NearDuplicate
         case "removed":
             yield by_rule(removed(seed))
         case "replaced":
-            kind, ranking = settings.replaced.fillers, inputs.ranking
-            with fillers(kind, seed=seed, records=inputs.records, positives=positives, ranking=ranking) as opened:
+            with fillers("random", seed=seed, records=inputs.records, positives=positives) as opened:
                 yield by_rule(replaced(opened))
         case "reordered":
             yield by_rule(reordered(seed))

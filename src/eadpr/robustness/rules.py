@@ -2,8 +2,7 @@
 
 removed    the positive without its evidence, as EADPR trains to tell it apart: the first is the distractor itself, less
            sentences in which an answer is left, the others lack ever more, and other, sentences too
-replaced   the positive with its evidence replaced by sentences of like length from elsewhere, others in each, as
-           long as there are any
+replaced   the positive with its evidence replaced by sentences of like length from elsewhere, drawn for each
 reordered  the sentences that are left, in another order in each
 swapped    the positive with its answer replaced by another question's of the same kind, others in each: a
            probe, since it states the relation, wrongly
@@ -64,21 +63,17 @@ def _rng(seed: int, original: Original) -> np.random.Generator:
 
 
 def replaced(fillers: Fillers) -> Rule:
-    """Yield nothing if the whole positive would be replaced, or a span that is no sentence. Fillers that are not drawn
-    serve once."""
+    """Yield nothing if the whole positive would be replaced, or a span that is no sentence."""
 
     def yield_texts(original: Original) -> Iterator[str]:
         pair = Pair(original.question, original.positive, None)
         evidence = forms.as_sentences(original.positive, original.removed)
         if not original.text or evidence is None:
             return
-        used: set[str] = set()
         for number in count():
-            chosen = forms.choose_fillers(pair, evidence, fillers, first=number * len(evidence), avoid=used)
+            chosen = forms.choose_fillers(pair, evidence, fillers, first=number * len(evidence))
             if chosen is None:
                 return
-            if not fillers.drawn:
-                used.update(chosen)
             yield forms.replace_spans(original.positive.text, evidence, chosen)
 
     return yield_texts

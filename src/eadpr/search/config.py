@@ -1,8 +1,8 @@
 """Settings of encode, query_side, retrieve and probe; no heavy imports."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from eadpr.runtime.section import OrAuto, Section
 from eadpr.supervision.config import Placebo, Strategy
@@ -16,15 +16,6 @@ class Encode(Section):
     shard_passages: int = Field(ge=1)
     window_passages: OrAuto
     token_budget: OrAuto
-
-    @model_validator(mode="after")
-    def _windows_fill_shards(self) -> Self:
-        if self.window_passages != "auto" and self.shard_passages % self.window_passages:
-            raise ValueError(
-                f"encode.shard_passages ({self.shard_passages}) must be a multiple of "
-                f"encode.window_passages ({self.window_passages})"
-            )
-        return self
 
 
 class QuerySide(Optimiser):

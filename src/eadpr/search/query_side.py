@@ -47,14 +47,6 @@ class QuerySideInputs(NamedTuple):
 TokenisedQuestions = tuple[list[Question], list[list[int]]]
 
 
-class Ranking(NamedTuple):
-    """The best passages of each question, (B, K) each: their rows, -1 if the corpus is smaller, and whether the passage
-    holds an answer."""
-
-    rows: np.ndarray
-    answering: np.ndarray
-
-
 class Ranker:
     """Ranks all passages for questions. Raises ValueError if a question's vector is not finite."""
 
@@ -64,7 +56,9 @@ class Ranker:
         self._top_k = top_k
         self._matcher = AnswerMatcher()
 
-    def __call__(self, questions_BD: np.ndarray, questions: Sequence[Question]) -> Ranking:
+    def __call__(self, questions_BD: np.ndarray, questions: Sequence[Question]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of the best passages (B, K), -1 if the corpus is smaller, and whether each holds an
+        answer."""
         if not np.isfinite(questions_BD).all():
             raise ValueError("the vector of a question is not finite; lower query_side.learning_rate")
         rows = exact.search(self._vectors, questions_BD, self._top_k, devices=machine.devices()).rows
@@ -72,7 +66,7 @@ class Ranker:
         for i, question in enumerate(questions):
             texts = self._store.texts(rows[i][rows[i] >= 0])
             answering[i, : len(texts)] = self._matcher.matches(question.answers, texts, question.answer_kind)
-        return Ranking(rows, answering)
+        return rows, answering
 
     def scores(self, questions_BD: Tensor, rows: np.ndarray) -> Tensor:
         """Return (B, K) float32 dot products with the stored vectors, -inf for row -1."""
@@ -145,21 +139,20 @@ def make_task(
 
     def backward(state: TrainingState, lesson: list[int]) -> dict[str, float]:
         questions_BD = forward.encode(state.encoders.question, [token_ids[i] for i in lesson], hardware)
-        ranking = ranker(questions_BD.detach().cpu().numpy(), [questions[i] for i in lesson])
-        useful = ranking.answering.any(1)
+        rows_BK, answering_BK = ranker(questions_BD.detach().cpu().numpy(), [questions[i] for i in lesson])
+        useful = answering_BK.any(1)
         values = {"skipped": float((~useful).sum())}
         if useful.any():
             useful_BD = questions_BD[torch.from_numpy(useful).to(questions_BD.device)]
-            answering_BK = torch.from_numpy(ranking.answering[useful]).to(questions_BD.device)
-            scores_BK = ranker.scores(useful_BD, ranking.rows[useful]) * state.encoders.question.settings.loss_scale
-            loss = marginal_loss(scores_BK, answering_BK)
+            scores_BK = ranker.scores(useful_BD, rows_BK[useful]) * state.encoders.question.settings.loss_scale
+            loss = marginal_loss(scores_BK, torch.from_numpy(answering_BK[useful]).to(questions_BD.device))
             loss.backward()
             values["loss"] = loss.item()
         return values
 
     def validate(state: TrainingState) -> None:
         vectors = embed(state.encoders.question.eval(), validation[1], device=machine.device())
-        measures = measure(ranker(vectors, validation[0]).answering)
+        measures = measure(ranker(vectors, validation[0])[1])
         state.log("validation", measures)
         state.keep_if_best(measures["average_rank"])
 

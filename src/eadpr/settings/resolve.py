@@ -145,8 +145,7 @@ def _files(
         for name, resolved in models[kind].items() if kind else [("", settings)]:
             derived = dict(shared)
             if kind == "generators":  # without the settings of others, so that an edit of one reruns only that one
-                replaced = {} if name == "replaced" else {"replaced": None}
-                own = _section(resolved, "near_duplicates") | {"generator": name} | replaced
+                own = _section(resolved, "near_duplicates") | {"generator": name}
                 derived |= {"near_duplicates": own, "writer": _writer(collection, resolved, name)}
             if kind == "arms":
                 derived["examples"] = _section(resolved, "examples") | {"placebos": compared_placebo(resolved)}

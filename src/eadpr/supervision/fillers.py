@@ -35,10 +35,8 @@ Candidates = Callable[[Pair, int, int], Iterable[str]]
 
 
 class Fillers:
-    """Chooses fillers from `candidates`; `drawn` is false where numbers only choose among equals in length."""
-
-    def __init__(self, seed: int, candidates: Candidates, *, drawn: bool = True) -> None:
-        self._seed, self._candidates, self.drawn = seed, candidates, drawn
+    def __init__(self, seed: int, candidates: Candidates) -> None:
+        self._seed, self._candidates = seed, candidates
 
     def sentence(self, pair: Pair, piece: str, number: int, avoid: Collection[str] = ()) -> str | None:
         """Return a filler for a piece of the pair's passage that is not in `avoid`, or None.
@@ -65,7 +63,9 @@ def whole_sentences(text: str) -> list[str]:
 
 
 @contextmanager
-def fillers(kind: FillerKind, *, seed: int, records: Path, positives: Path, ranking: Path) -> Iterator[Fillers]:
+def fillers(
+    kind: FillerKind, *, seed: int, records: Path, positives: Path, ranking: Path | None = None
+) -> Iterator[Fillers]:
     """Yield fillers for the pairs of the table `positives`; `ranking` is BM25's folder, read for `ranked`."""
     passages = records / "passages.parquet"
     if kind == "random":
@@ -78,7 +78,7 @@ def fillers(kind: FillerKind, *, seed: int, records: Path, positives: Path, rank
     with tempfile.TemporaryDirectory(prefix="eadpr-fillers-") as folder:
         table = Path(folder) / "near.parquet"
         _write_near(kind, table, passages=passages, positives=positives, ranking=ranking)
-        yield Fillers(seed, Nearby(tables.rows(table, Near), PassageStore(passages)), drawn=False)
+        yield Fillers(seed, Nearby(tables.rows(table, Near), PassageStore(passages)))
 
 
 class PooledSentence(NamedTuple):
