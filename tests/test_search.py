@@ -121,14 +121,6 @@ def test_scores_do_not_depend_on_how_many_are_computed_at_a_time(gathered, tmp_p
     )
 
 
-def test_no_questions_and_questions_of_another_model(tmp_path):
-    vectors = small.write_vectors(tmp_path, np.ones((5, 2)))
-    hits = exact.search(vectors, np.empty((0, 2), np.float32), 3)
-    assert hits.rows.shape == hits.scores.shape == (0, 3)
-    with pytest.raises(ValueError, match="question and passage encoder must come from one model"):
-        exact.search(vectors, np.ones((1, 3), np.float32), 3)
-
-
 MEMORY = """
 import resource, sys
 from pathlib import Path

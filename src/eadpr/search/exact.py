@@ -53,13 +53,6 @@ def search(
     ((P + K)·BLOCK_QUESTIONS·4 with K = depth + SPARE), the questions (Q·D·4) and 12·Q·K bytes of running results; for
     50,000 questions of 768 dimensions at depth 100 about 0.3 GB, whatever the size of the corpus.
     """
-    if questions.ndim != 2 or questions.shape[1] != vectors.dim:
-        raise ValueError(
-            f"questions have shape {questions.shape}, the vectors of {vectors.folder} have {vectors.dim} dimensions; "
-            "question and passage encoder must come from one model"
-        )
-    if not len(questions):
-        return Hits(np.empty((0, depth), np.int64), np.empty((0, depth), np.float32))
     questions_QD = torch.from_numpy(np.ascontiguousarray(questions, dtype=np.float32))
     kind, size, count = torch.device(devices[0]).type, depth + SPARE, len(devices)
 
