@@ -96,7 +96,7 @@ def test_a_step_of_a_cosine_model_sees_its_scale_as_a_naive_loop_does(toy, tmp_p
     store = PassageStore(toy / "records/passages.parquet")
     encode(store.path, folder / "base", folder / "vectors", settings=ENCODE, hardware=MACHINE)
     stored, encoder = Vectors(folder / "vectors"), load(folder / "base", "question")
-    encoder.settings = encoder.settings.with_scale(5.0)
+    encoder.settings = encoder.settings.model_copy(update={"scale": 5.0})
     assert np.linalg.norm(stored.take(np.arange(len(store))), axis=1) == pytest.approx(np.ones(len(store)), abs=1e-3)
     asked = list(tables.rows(toy / "records/questions.parquet", Question))[:3]
     questions = asked, encoder.question_ids([q.question for q in asked])
