@@ -187,10 +187,7 @@ def pretrained(
     options = {"revision": revision, "weights": weights, "model_input_names": INPUTS}
     model, tokenizer = load_whole(name, AutoModel, setting=setting, **options)
     if model.config.is_encoder_decoder:
-        raise ValueError(
-            f"{setting} {name!r} is an encoder-decoder ({model.config.model_type}); choose an encoder such as"
-            " bert-base-uncased"
-        )
+        raise ValueError(f"{setting} {name!r} is an encoder-decoder; choose an encoder such as bert-base-uncased")
     return model, tokenizer
 
 
@@ -202,10 +199,8 @@ def load_pretrained(
     setting: str = "the encoder",
     weights: bool = True,
 ) -> TextEncoder:
-    """Load the one encoder of a folder or hub name as it says of itself, with `overrides` in the place of its settings.
-
-    Without `weights` it computes nothing, but all that does not depend on them is checked.
-    """
+    """Load the one encoder of a folder or hub name as it says of itself, with `overrides` in the place of its settings;
+    without `weights` it computes nothing, but all that does not depend on them is checked."""
     description = read_description(name, revision, setting=setting)
     settings = description.resolve(overrides)
     model, tokenizer = pretrained(name, revision, setting=setting, weights=weights)
