@@ -1,11 +1,8 @@
-"""The program `eadpr describe`: tables of a collection (EADPR, Table 1), of its relations (Sciavolino et al., Table
-3.1), and of what each active arm took to train (PiCL, Table 1). It reads what `dvc repro` made."""
+"""Tables of a collection (EADPR, Table 1), its relations (Sciavolino, Table 3.1) and trainings (PiCL, Table 1)."""
 
 from __future__ import annotations
 
 import math
-import shlex
-import sys
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -40,15 +37,13 @@ def main(
     if out is None:
         return "\n\n".join([f"# {name}", *parts])
     path = out / name / "collection.md"
-    command = shlex.join(["eadpr", "describe", *provenance.hide_paths(sys.argv[1:])])
-    head = [f"# {name}", f"`{command}`", f"Measured at {provenance.commit()} ({date.today().isoformat()})."]
+    head = [f"# {name}", f"`eadpr describe`, measured at {provenance.commit()} ({date.today().isoformat()})."]
     files.write_text(path, "\n\n".join([*head, *parts]) + "\n")
     return f"describe: {path}"
 
 
 def describe_collection(records: Path, positives: Path) -> str:
-    """Return the number of passages and a table of the question sets: `given` and `bm25` are the sources of a
-    question's first positive."""
+    """Return the number of passages, and where the first positive of each set's questions comes from."""
     passages = records / "passages.parquet"
     count = tables.count(passages, Passage)
     words = 0
@@ -67,16 +62,14 @@ def describe_collection(records: Path, positives: Path) -> str:
 def describe_relations(records: Path) -> str | None:
     """Return a table of the questions of each relation and set with an example; None where no question has one."""
     questions = tables.read(records / "questions.parquet", Question, ["id", "question", "relation"]).to_pandas()
-    questions = questions[questions["relation"].fillna("") != ""]
     members = _read_set_members(records).merge(questions, left_on="question_id", right_on="id")
+    members = members[members["relation"].fillna("") != ""]
     if members.empty:
         return None
-    sets = list(members["name"].unique())
-    counts = pd.crosstab(members["relation"], members["name"])
-    examples = questions.groupby("relation")["question"].first()
-    counts = counts.reindex(index=examples.index, columns=sets, fill_value=0)
+    examples = members.groupby("relation")["question"].first()
+    counts = pd.crosstab(members["relation"], members["name"])[members["name"].unique()]
     rows = [[relation, *(f"{n:,}" for n in numbers), examples[relation]] for relation, *numbers in counts.itertuples()]
-    return md.table(["relation", *sets, "example"], rows)
+    return md.table(["relation", *counts.columns, "example"], rows)
 
 
 def _read_set_members(records: Path) -> pd.DataFrame:
@@ -91,32 +84,23 @@ def describe_training(data: Path, values: Mapping[str, Any]) -> str:
     Seconds and memory are from the last training on this machine with the arm's config; there are none where DVC
     took the encoders from its cache.
     """
-    if untrained := [arm for arm in values["active"] if not (data / "models" / arm).is_dir()]:
-        raise FileNotFoundError(f"{data / 'models' / untrained[0]} does not exist; train the arm first (dvc repro)")
     records = _read_training_records()
     rows = []
-    for arm in values["active"]:
+    for arm, edges in values["active"].items():
         config, model = data / "configs" / arm / "train.json", data / "models" / arm
+        if not model.is_dir():
+            raise FileNotFoundError(f"{model} does not exist; train the arm first (dvc repro)")
         sections = files.read_json(config, "loss", "train")
         loss, train = Loss(**sections["loss"]), Train(**sections["train"])
         steps = files.read_json(data / "training" / arm / "metrics.json", "steps")["steps"]
-        record = records.get((str(model), files.sha256(config)))
         passages = 1 + train.hard_negatives + loss.needs_distractors + loss.needs_placebos
-        seconds = memory = md.NONE
-        if record:
-            seconds, memory = f"{record['seconds']:,.0f}", f"{record['gpu_memory_gib'] or record['memory_gib']:.1f}"
-        rows.append(
-            [
-                arm,
-                f"{_count_parameters(model / 'passage_encoder') / 1e6:.1f}",
-                f"{train.batch_size * train.accumulation:,}",
-                f"{passages}",
-                f"{steps:,}",
-                f"{_count_refreshes(values['active'][arm]['negatives'], values)}",
-                seconds,
-                memory,
-            ]
-        )
+        counts = [train.batch_size * train.accumulation, passages, steps, _count_refreshes(edges["negatives"], values)]
+        taken = [md.NONE, md.NONE]
+        if record := records.get((str(model), files.sha256(config))):
+            memory = record["gpu_memory_gib"] or record["memory_gib"]
+            taken = [f"{record['seconds']:,.0f}", f"{memory:.1f}"]
+        size = f"{_count_parameters(model / 'passage_encoder') / 1e6:.1f}"
+        rows.append([arm, size, *(f"{count:,}" for count in counts), *taken])
     header = ["arm", "M parameters per encoder", "batch", "passages per question", "steps", "refreshes", "s", "GiB"]
     return md.table(header, rows)
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import typer
 
-from eadpr.evaluation.config import Evaluate
 from eadpr.runtime import files
 from eadpr.settings.resolve import configs, load
 from eadpr.studies import page, provenance
@@ -51,12 +50,8 @@ def resolve(request: Request) -> tuple[Study, list[str]]:
     if request.seeds:
         study = with_seeds(study, request.seeds)
     expanded = expand(study, values, request.overrides)
-    evaluated = Evaluate(**configs(expanded)["evaluate.json"]["evaluate"]).metrics
+    configs(expanded)  # refuses wrong settings
     check_effect(request.overrides, expanded)
-    for metric in study.grid.metrics if study.grid else ():
-        if metric not in evaluated:
-            metric_names = ", ".join(evaluated)
-            raise ValueError(f"{request.study}: grid.metrics: {metric!r} is not a metric; known are {metric_names}")
     return study, list(make_overrides(values, expanded))
 
 
@@ -85,7 +80,7 @@ def run_experiment(request: Request, study: Study, overrides: list[str], out: Pa
     earlier = page.VERDICT.search(path.read_text(encoding="utf-8")) if path.exists() else None
     verdict = earlier[0] if earlier else page.UNDECIDED
     files.write_json(path.with_suffix(".json"), record)
-    files.write_text(path, page.write_page(f"{name}, {collection}", record, study.grid, verdict))
+    files.write_text(path, page.write_page(f"{name}, {collection}", record, verdict))
     typer.echo(f"study: the whole report: dvc get . reports/{collection} --rev {experiment} -o FOLDER")
     return path
 

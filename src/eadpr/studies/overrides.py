@@ -12,22 +12,16 @@ from eadpr.settings.yaml import own_settings
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 
 
-def make_overrides(original: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the overrides that turn `before` into `after`.
-
-    In `collections` everything is added or replaced (`++`): the settings of a collection's file are not in params.yaml.
-    """
-    either = "++" if prefix.startswith("collections.") else ""
-    for key in original:
+def make_overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the overrides that turn `before` into `after`."""
+    for key in before:
         if key not in after:
             yield f"~{prefix}{key}"
     for key, value in after.items():
-        if key not in original:
-            yield f"{either or '+'}{prefix}{key}={_literal(value)}"
-        elif isinstance(value, Mapping) and isinstance(original[key], Mapping):
-            yield from make_overrides(original[key], value, f"{prefix}{key}.")
-        elif value != original[key]:
-            yield f"{either}{prefix}{key}={_literal(value)}"
+        if isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
+            yield from make_overrides(before[key], value, f"{prefix}{key}.")
+        elif key not in before or value != before[key]:
+            yield f"++{prefix}{key}={_literal(value)}"  # added or replaced: a collection's file is not in params.yaml
 
 
 def apply_overrides(overrides: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,8 +44,7 @@ def override_key(override: str) -> str:
 
 
 def check_effect(overrides: Sequence[str], values: Mapping[str, Any]) -> None:
-    """Raise ValueError where an override changes a shared setting that no stage reads, since the active collection
-    overrides it."""
+    """Raise ValueError where an override has no effect, since the active collection sets the same."""
     collection, local = values["collection"], own_settings(values)
     for override in overrides:
         if wins := [name for name in local if f"{name}.".startswith(f"{override_key(override)}.")]:

@@ -5,7 +5,7 @@ study has done from its cache.
 """
 
 import copy
-import itertools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,62 +25,31 @@ SINGLE = ("multihop", "fused", "readers")  # these are made of an arm's first tr
 
 
 class StudyArm(Section):
-    """An arm as under `active` in params.yaml. `once`: trained with the first seed only, so its differences have no
-    star."""
+    """An arm as under `active` in params.yaml; one that is trained `once` has the first seed only."""
 
     negatives: Name
     init: Name
     once: bool = False
 
 
-class Grid(Section):
-    """`arm` once for every combination of the values of two settings (dotted names, rows first), and the metrics that
-    are shown over them."""
-
-    arm: Name
-    rows: str
-    row_values: list[float] = Field(min_length=1)
-    columns: str
-    column_values: list[float] = Field(min_length=1)
-    metrics: list[str] = Field(min_length=1)
-
-    def names(self) -> list[list[str]]:
-        """Return the names of the arms, by row and column."""
-        first, second = (axis.rpartition(".")[2] for axis in (self.rows, self.columns))
-        return [
-            [f"{self.arm}-{first}-{row:g}-{second}-{column:g}".replace(".", "_") for column in self.column_values]
-            for row in self.row_values
-        ]
-
-    def overrides(self) -> dict[str, dict[str, Any]]:
-        """Return the two settings of each arm, nested as in params.yaml."""
-        pairs = itertools.product(self.row_values, self.column_values)
-        settings = [merged(_nest(self.rows, row), _nest(self.columns, column)) for row, column in pairs]
-        return dict(zip(itertools.chain(*self.names()), settings, strict=True))
-
-
 class Study(Section):
-    """`arms` adds to the arms of params.yaml, `settings` overrides anything in it; without `collections` a study is for
-    any collection."""
+    """`arms` and `settings` override params.yaml; without `collections` a study is for any collection."""
 
     about: str = Field(min_length=1)
     seeds: list[Seed] = Field(min_length=1)
     active: dict[Name, StudyArm] = Field(min_length=1)
     collections: list[Name] | None = None
-    grid: Grid | None = None
     arms: dict[Name, dict[str, Any]] = {}
     settings: dict[str, Any] = {}
 
 
 def read_studies(folder: Path) -> dict[str, Study]:
     """Read all studies of the YAML files of a folder. Raises ValueError with file and key of a wrong or second one."""
-    files: dict[str, Path] = {}
-    studies = {}
+    studies: dict[str, Study] = {}
     for path in sorted(folder.glob("*.yaml")):
         for name, values in read_yaml(path).items():
-            if name in files:
-                raise ValueError(f"{path}: {name}: {files[name]} has a study of this name too; rename one")
-            files[name] = path
+            if name in studies:
+                raise ValueError(f"{path}: {name}: another file has a study of this name too; rename one")
             studies[name] = checked(Study, values, f"{name}.", path=path)
     if not studies:
         raise FileNotFoundError(f"{folder} has no YAML file with a study")
@@ -102,21 +71,21 @@ def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = (
     the arms their plain names, another one NAME-SEED. Random first weights are drawn with the seed too; a pretrained
     encoder is the same for all. Near-duplicates are evaluated for every seed of an arm.
     """
-    study = _with_grid(study, values)
     result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
     result["active"] = {arm: edges.model_dump(exclude={"once"}) for arm, edges in study.active.items()}
     if overrides:
         result = apply_overrides(overrides, result)
         configs(result)  # refuses unknown settings before anything here reads them
-    _check(study, result)
-    scratch = _set_seed(result, study.seeds[0], overrides)
+    _check(study, result, overrides)
+    scratch = _set_seed(result, study.seeds[0])
     _repeat_arms(study, result, scratch)
-    robustness = result["robustness"]
-    arms = [name for arm in robustness["arms"] for name in trainings(result["active"], arm)]
-    return result | {"robustness": robustness | {"arms": arms}}
+    arms = []
+    for arm in result["robustness"]["arms"]:
+        arms += [arm, *(name for name, edges in result["active"].items() if edges.get("repeats") == arm)]
+    return result | {"robustness": result["robustness"] | {"arms": arms}}
 
 
-def _check(study: Study, values: Mapping[str, Any]) -> None:
+def _check(study: Study, values: Mapping[str, Any], overrides: Sequence[str]) -> None:
     if study.collections is not None and values["collection"] not in study.collections:
         raise ValueError(
             f"this study is for {' and '.join(study.collections)}, not for {values['collection']}; choose with"
@@ -126,17 +95,16 @@ def _check(study: Study, values: Mapping[str, Any]) -> None:
         raise ValueError(f"seeds {study.seeds}: the same training twice is one; leave the second out")
     if len(study.seeds) > 1 and (single := [kind for kind in SINGLE if values[kind]]):
         raise ValueError(f"seeds {study.seeds}: {' and '.join(single)} are of one training; give one --seed at a time")
+    for override in overrides:
+        if re.search(rf"(^|\.settings\.)({'|'.join(SEEDED)})\.seed$", override_key(override)):
+            raise ValueError(f"-S {override}: nothing reads it, as a study sets its seeds; give --seed")
 
 
-def _set_seed(values: dict[str, Any], seed: int, overrides: Sequence[str]) -> bool:
+def _set_seed(values: dict[str, Any], seed: int) -> bool:
     """Set the first seed in every section that has one. Returns whether the first weights are random."""
     settings = of_collection(values, values["collection"])["settings"]
     scratch = settings.get("base", {}).get("model", values["base"]["model"]) == "scratch"
     for section in SEEDED if scratch else SEEDED[:-1]:
-        for override in overrides:
-            key = override_key(override)
-            if f"{section}.seed" in (key, key.partition(".settings.")[2]):
-                raise ValueError(f"-S {override}: nothing reads it, as a study sets its seeds; give --seed")
         values[section]["seed"] = seed
         if "seed" in settings.get(section, {}):  # the collection's value would win
             settings[section]["seed"] = seed
@@ -159,28 +127,3 @@ def _repeat_arms(study: Study, values: dict[str, Any], scratch: bool) -> None:
             again = {"of": f"{query_side['of']}-{seed}", "seed": seed}
             values["query_sides"][f"{name}-{seed}"] = query_side | again
     values["active"] = active
-
-
-def trainings(active: Mapping[str, Mapping[str, Any]], arm: str) -> list[str]:
-    """Return the names of an active arm and of its repetitions with other seeds."""
-    return [arm, *(name for name, edges in active.items() if edges.get("repeats") == arm)]
-
-
-def _with_grid(study: Study, values: Mapping[str, Any]) -> Study:
-    """Return the study with the arms of its grid among its arms."""
-    if study.grid is None:
-        return study
-    arm = study.grid.arm
-    if arm not in study.active:
-        raise ValueError(f"grid.arm: {arm!r} is not in active ({', '.join(study.active)})")
-    settings = merged(values["arms"], study.arms).get(arm, {})
-    arms = {name: merged(copy.deepcopy(settings), cell) for name, cell in study.grid.overrides().items()}
-    active = study.active | dict.fromkeys(arms, study.active[arm])
-    return study.model_copy(update={"arms": study.arms | arms, "active": active})
-
-
-def _nest(name: str, value: Any) -> dict[str, Any]:
-    """Return `a.b` with a value as {a: {b: value}}."""
-    for key in reversed(name.split(".")):
-        value = {key: value}
-    return value
