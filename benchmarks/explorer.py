@@ -9,7 +9,6 @@ import statistics
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,6 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
         "first": [[min(draw.randrange(101), draw.randrange(101)) for _ in range(questions)] for _ in names],
         "values": {"aa": [[[draw.randrange(2) for _ in range(questions)], [1] * questions] for _ in names]},
         "overview": {"made/test": whole},
-        "decimals": [2] * len(names),
     }  # fmt: skip
 
 
@@ -65,15 +63,14 @@ def _detail(draw: random.Random, first: int, passages: int, arms: int, depth: in
     """Half of what an arm ranks, the others rank too."""
     near = [(first + draw.randrange(-300, 300)) % passages for _ in range(20 * depth)]
     pool = sorted([*dict.fromkeys(near)][: 3 * depth])
-    ranked = [draw.sample(range(len(pool)), min(depth, len(pool))) for _ in range(arms)]
-    steps = [[8000 + draw.randrange(999), *(-draw.randrange(60) for _ in places[1:])] for places in ranked]
-    positive = {"passage": 0, "given": True, "answers": [0, 4], "gold": [0, 9], "pseudo": [0, 9]}
+    ranked = [draw.sample(pool, min(depth, len(pool))) for _ in range(arms)]
+    scored = [[[number, 80 - i - draw.randrange(100) / 100] for i, number in enumerate(of_arm)] for of_arm in ranked]
+    positive = {"passage": pool[0], "given": True, "answers": [0, 4], "gold": [0, 9], "pseudo": [0, 9]}
     positive |= {"removed": {"distractor": [0, 9]}, "scores": {"positive": [80.12] * arms, "masked": [79.5] * arms}}
     return {
-        "pool": [pool[0], *(second - first for first, second in pairwise(pool))],
-        "ranked": [[places, differences] for places, differences in zip(ranked, steps, strict=True)],
-        "hits": [[0, [0, 4]]],
-        "relevant": [0],
+        "ranked": scored,
+        "hits": [[pool[0], [0, 4]]],
+        "relevant": [pool[0]],
         "positives": [positive],
         "read": [],
     }

@@ -10,9 +10,10 @@ def main(
 ):  # fmt: skip
     from eadpr.explorer import explore as explorer
     from eadpr.explorer.rankings import ExploreInputs
+    from eadpr.report.inactive import delete_inactive
 
-    left, counts = explorer.remove_inactive(rankings, explore), explore.near_duplicates
+    left = delete_inactive(rankings, [rankings / name for name in explore.rankings])
     inputs = ExploreInputs(records, positives, evidence, distractors, pairs, rankings, outcomes, measured)
     why = "a ranking of what is not active (dvc checkout brings it back with its arm)"
     said = [f"explore: deleted {path}, {why}" for path in left]
-    return "\n".join([*said, explorer.run(inputs, out, measured.name, report, sets, counts=counts)])
+    return "\n".join([*said, explorer.run(inputs, out, measured.name, report, sets, counts=explore.near_duplicates)])

@@ -8,9 +8,9 @@ import zlib
 
 import pytest
 
-from eadpr.evaluation.outcomes import Outcomes
+from eadpr.evaluation.outcomes import Outcomes, load_questions, read_members
 from eadpr.explorer import command as explore_command
-from eadpr.explorer import explore, gather, rankings, words
+from eadpr.explorer import explore, gather, rankings
 from eadpr.explorer.config import Explore
 from eadpr.explorer.page import make_page, pack
 from eadpr.explorer.rankings import ExploreInputs
@@ -18,6 +18,7 @@ from eadpr.report.differences import compare
 from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
+from eadpr.storage.questions import read_questions
 from eadpr.storage.records import PairScore, Ranked
 from stages import explore as stage
 from tests import explorer_toy
@@ -42,6 +43,10 @@ def copied(inputs, tmp_path):
 def unpacked(html: bytes, name: str):
     block = re.search(rb'id="%s">([^<]*)<' % name.encode(), html)[1]
     return json.loads(zlib.decompress(base64.b64decode(block)))
+
+
+def listed(inputs, settings, counts):
+    return {ranking.name: ranking for ranking in rankings.list_rankings(inputs, settings, counts)}
 
 
 def explored(inputs, tmp_path, settings=REPORT, sets=SETS, **options) -> bytes:
@@ -94,14 +99,13 @@ def test_a_row_of_several_trainings_has_their_mean_and_its_first_is_shown(inputs
 
 
 def test_the_details_of_a_question_are_rankings_hits_positives_and_cuts(inputs):
-    dpr = rankings.list_rankings(inputs, REPORT, [])["dpr"]
-    questions = gather.read_questions_of(inputs.records, ["main/dev"])
-    ranking = rankings.read_columns(dpr, questions, 2)
-    assert (ranking.passages["q1"], ranking.scores["q1"], ranking.decimals) == (["p4", "p2"], [9000, 8000], 3)
-    number = rankings.Numbering()
-    first = next(gather.details(inputs, [dpr], questions, [ranking], REPORT, number))
-    assert [number(passage_id) for passage_id in ("p4", "p2", "p1")] == [0, 1, 2]
-    assert (first["pool"], first["ranked"]) == ([0, 1, 1], [[[0, 1], [9000, -1000]]])
+    dpr = listed(inputs, REPORT, [])["dpr"]
+    questions = load_questions(inputs.records, read_members(inputs.records, ["main/dev"]))
+    ranking, numbers = rankings.read_ranking(dpr, questions, 2), {}
+    first_question = next(read_questions(inputs.records / "questions.parquet", ["q1"]))
+    first = next(gather.details(inputs, [dpr], [first_question], [ranking], REPORT, numbers))
+    assert [numbers[passage_id] for passage_id in ("p4", "p2", "p1")] == [0, 1, 2]
+    assert first["ranked"] == [[[0, 9.0], [1, 8.0]]]
     start = explorer_toy.TEXT.index("Romulus")
     assert first["hits"] == [[1, [0, 7]], [2, [start, start + 7]]]
     (positive,) = first["positives"]
@@ -122,6 +126,9 @@ def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(copied, tmp_pa
     html = explored(copied, tmp_path, REPORT.model_copy(update={"fused": ["hybrid"]}))
     columns = unpacked(html, "columns")
     assert columns["arms"] == ["bm25", "dpr", "eadpr", "hybrid"]
+    assert columns["descriptions"] == ["", "", "", "one ranking made of two"]
+    assert columns["forms"]["masked_cut"] == "without the answer; the encoder does not read that far"
+    assert "holds an answer" in columns["metrics"]["top1"][1]
     assert [*columns["metrics"]] == ["top1", "top2", "mrr3"]
     assert [bool(svg) for *_, svg in columns["plots"]] == [True, False, False, True]
     assert all(positive["scores"] == {} for detail in unpacked(html, "details0") for positive in detail["positives"])
@@ -141,13 +148,14 @@ def test_rankings_with_near_duplicates_are_shown_with_their_measures(inputs, tmp
 
 
 def test_a_near_duplicate_has_its_text_its_positive_and_its_question(inputs):
-    shown = rankings.list_rankings(inputs, WITH_ALL, COUNTS)["eadpr+removed-3"]
-    passages = rankings.read_columns(shown, gather.read_questions_of(inputs.records, ["main/dev"]), 3).passages
+    shown = listed(inputs, WITH_ALL, COUNTS)["eadpr+removed-3"]
+    questions = load_questions(inputs.records, read_members(inputs.records, ["main/dev"]))
+    ranked = rankings.read_ranking(shown, questions, 3)
     first, second = (rankings.AddedPassage("removed", "q1", number) for number in range(2))
-    assert (passages["q1"], passages["q2"]) == ([first, second, "p1"], ["p3", first, "p1"])
-    number = rankings.Numbering()
-    assert [number(passage) for passage in (second, "p3", first)] == [0, 1, 2]
-    texts = list(number.texts(PassageStore(inputs.records / "passages.parquet"), [shown]))
+    assert ranked["q1"] == [(first, 9.0), (second, 8.0), ("p1", 7.0)]
+    assert [passage for passage, _ in ranked["q2"]] == ["p3", first, "p1"]
+    store = PassageStore(inputs.records / "passages.parquet")
+    texts = list(rankings.read_texts([second, "p3", first], store, [shown]))
     assert texts[0] == ["removed 2 for q1", "Rome", "It was.", "p1", "q1"]
     assert [text[0] for text in texts[1:]] == ["p3", "removed 1 for q1"]
 
@@ -160,19 +168,11 @@ def test_answers_of_readers_stand_with_the_rankings_that_are_shown(inputs, tmp_p
     assert (first["read"], second["read"], third["read"]) == (read, [["extractive", 1, 1, "", 0]], [])
 
 
-def test_fused_rankings_and_two_hops_are_described(inputs):
-    settings = REPORT.model_copy(update={"fused": ["hybrid", "mdr"], "one_hop": {"mdr": "eadpr"}})
-    available = rankings.list_rankings(inputs, settings, [])
-    assert {name: ranking.description.split(":")[0] for name, ranking in available.items()} == {
-        "bm25": "", "dpr": "", "eadpr": "", "hybrid": "one ranking made of two", "mdr": "two hops",
-    }  # fmt: skip
-
-
 def test_arms_sets_and_depth_are_chosen_by_hand(inputs, tmp_path):
     html = explored(inputs, tmp_path, arms=["eadpr", "bm25"], question_sets=["more/dev"], depth=1)
     columns = unpacked(html, "columns")
     assert (columns["arms"], columns["ids"], columns["depth"]) == (["eadpr", "bm25"], ["q4", "q5"], 1)
-    assert all(len(places) == 1 for detail in unpacked(html, "details0") for places, _ in detail["ranked"])
+    assert all(len(ranking) == 1 for detail in unpacked(html, "details0") for ranking in detail["ranked"])
 
 
 def test_the_same_inputs_give_the_same_bytes_and_no_script_ends_early(inputs, tmp_path):
@@ -185,31 +185,22 @@ def test_the_same_inputs_give_the_same_bytes_and_no_script_ends_early(inputs, tm
         pack(float("nan"))
 
 
-def test_bad_choices_and_inputs_are_named(inputs, tmp_path):
-    with pytest.raises(ValueError, match=r"--arm ance: .* bm25, dpr, eadpr"):
-        explored(inputs, tmp_path, arms=["ance"])
-    with pytest.raises(ValueError, match=r"--arm eadpr\+removed-2: .*eadpr\+removed-1, eadpr\+removed-3"):
-        explored(inputs, tmp_path, WITH_ALL, counts=COUNTS, arms=["eadpr+removed-2"])
-    with pytest.raises(ValueError, match=r"--set nq/test: .* main/dev, more/dev"):
-        explored(inputs, tmp_path, question_sets=["nq/test"])
-    with pytest.raises(ValueError, match="main/train"):
-        explored(inputs, tmp_path, sets=SETS.model_copy(update={"evaluate": ["main/train"]}))
+@pytest.mark.parametrize(("options", "named"), [
+    ({"arms": ["ance"]}, r"--arm ance: .* bm25, dpr, eadpr"),
+    ({"question_sets": ["nq/test"]}, r"--set nq/test: .* main/dev, more/dev"),
+    ({"arms": ["eadpr+removed-2"]}, r"--arm eadpr\+removed-2: .*eadpr\+removed-1, eadpr\+removed-3"),
+])  # fmt: skip
+def test_bad_choices_are_named(inputs, tmp_path, options, named):
+    with pytest.raises(ValueError, match=named):
+        explored(inputs, tmp_path, WITH_ALL, counts=COUNTS, **options)
+
+
+def test_missing_inputs_and_those_of_another_collection_are_named(inputs, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"notes\.json .*dvc repro report"):
         explored(inputs._replace(report=tmp_path), tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"evaluate\.parquet.*dvc repro"):
-        explored(inputs._replace(rankings=tmp_path), tmp_path)
-    for name in ("bm25", "dpr", "eadpr"):
-        tables.write(tmp_path / name / "evaluate.parquet", Ranked, [Ranked("other", "p1", 1, 2.0)])
+    tables.write(tmp_path / "bm25" / "evaluate.parquet", Ranked, [Ranked("other", "p1", 1, 2.0)])
     with pytest.raises(ValueError, match=r"bm25/evaluate\.parquet has no passages for the 5 questions"):
         explored(inputs._replace(rankings=tmp_path), tmp_path)
-
-
-def test_every_measure_and_form_is_explained():
-    assert "without the answer" in words.explain_metric("aa")
-    assert words.explain_metric("top20").endswith("first 20.")
-    assert "“gold”" in words.explain_metric("aa_gold")
-    assert words.explain_form("masked_cut") == "without the answer; the encoder does not read that far"
-    assert words.explain_form("gold") == "without what “gold” takes for evidence"
 
 
 def test_the_command_finds_the_collection_and_the_outputs_of_the_pipeline(copied, tmp_path, monkeypatch):
@@ -228,7 +219,7 @@ def test_the_command_finds_the_collection_and_the_outputs_of_the_pipeline(copied
         explore_command.main(collection="other", **options)
     summary = explore_command.main(collection=None, **options)
     assert re.fullmatch(r"5 questions, 1 rankings, \d\.\d MB in explore-toy\.html", summary)
-    inputs = explore.find_outputs(folder, tmp_path / "reports" / "toy").inputs
+    inputs, *_ = explore.find_outputs(folder, tmp_path / "reports" / "toy")
     paths = {name: path for name, path in inputs._asdict().items() if name != "report"}
     files.write_text(inputs.rankings / "old" / "evaluate.parquet", "")
     out = tmp_path / "reports" / "toy.html"

@@ -16,6 +16,6 @@ def main(
     from eadpr.explorer import explore
 
     name = explore.find_collection(Path("data"), collection)
-    inputs, settings, sets, counts = explore.find_outputs(Path("data") / name, Path("reports") / name)
+    inputs, settings, sets, made = explore.find_outputs(Path("data") / name, Path("reports") / name)
     page, chosen = out or Path(f"explore-{name}.html"), {"arms": arm, "question_sets": question_set, "depth": depth}
-    return explore.run(inputs, page, name, settings, sets, counts=counts, **chosen)
+    return explore.run(inputs, page, name, settings, sets, counts=made.near_duplicates, **chosen)

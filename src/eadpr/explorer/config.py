@@ -4,8 +4,7 @@ from eadpr.runtime.section import Section
 
 
 class Explore(Section):
-    """`rankings` are all that the pipeline makes, shown or not; `near_duplicates` how many per question joined the
-    corpus each time."""
+    """`rankings` are all that the pipeline makes; `near_duplicates` how many per question joined the corpus."""
 
     rankings: list[str]
     near_duplicates: list[int]

@@ -3,16 +3,16 @@
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS, CUT
-from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes
-from eadpr.explorer import gather, overview, rankings, words
+from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions, read_members
+from eadpr.explorer import gather, overview, words
 from eadpr.explorer.config import Explore
 from eadpr.explorer.page import make_page
-from eadpr.explorer.rankings import ExploreInputs, ShownRanking
+from eadpr.explorer.rankings import ExploreInputs, ShownRanking, list_rankings, read_ranking, read_texts
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
 from eadpr.report.notes import NOTES
@@ -21,6 +21,7 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets, read
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_questions
+from eadpr.storage.records import Question
 
 DEPTH = 20  # passages of each ranking
 
@@ -37,31 +38,29 @@ def run(
     question_sets: Sequence[str] = (),
     depth: int = DEPTH,
 ) -> str:
-    """Write the page and return a summary of it.
-
-    By default it shows the first training of every row of the report, and its ranking with near-duplicates, for the
-    smallest of `counts` per question.
-    """
-    available = rankings.list_rankings(inputs, settings, counts)
-    usual, with_near_duplicates = rankings.choose_default(settings, counts)
+    """Write the page and return a summary of it; `counts` of near-duplicates per question joined the corpus."""
+    available = {ranking.name: ranking for ranking in list_rankings(inputs, settings, counts)}
     _check_names("arm", arms, available)
     _check_names("set", question_sets, sets.evaluate)
-    shown = [available[name] for name in dict.fromkeys(arms or [*usual, *with_near_duplicates])]
-    names = list(dict.fromkeys(question_sets)) or sets.evaluate
-    questions = gather.read_questions_of(inputs.records, names)
-    columns = [rankings.read_columns(ranking, questions, depth) for ranking in shown]
-    number = rankings.Numbering()
-    details = list(gather.details(inputs, shown, questions, columns, settings, number))
+    shown = [available[name] for name in dict.fromkeys(arms)] or [one for one in available.values() if one.by_default]
+    questions = load_questions(inputs.records, read_members(inputs.records, question_sets or sets.evaluate))
+    rankings = [read_ranking(ranking, questions, depth) for ranking in shown]
+    numbers = {}
+    records = list(read_questions(inputs.records / "questions.parquet", questions.ids.to_pylist()))
+    details = list(gather.details(inputs, shown, records, rankings, settings, numbers))
     data = {
         "collection": collection,
         "depth": depth,
-        "aside": [] if arms else with_near_duplicates,
-        "decimals": [ranking.decimals for ranking in columns],
-        **_question_columns(inputs, questions),
+        "arms": [ranking.name for ranking in shown],
+        "aside": [ranking.name for ranking in shown if ranking.generator and not arms],
+        "descriptions": [ranking.description for ranking in shown],
+        "readersOfPaths": settings.of_paths,
+        "evidence": words.EVIDENCE.get(settings.strategy, f"evidence: what “{settings.strategy}” takes for it"),
+        "forms": {name: words.explain_form(name) for form in words.FORMS for name in (form, f"{form}{CUT}")},
+        **_question_columns(questions, records),
         **_measures(inputs, shown, questions, settings),
-        **_texts(shown, settings, questions),
     }
-    texts = number.texts(PassageStore(inputs.records / "passages.parquet"), shown)
+    texts = read_texts(numbers, PassageStore(inputs.records / "passages.parquet"), shown)
     page = make_page(collection, data, details, texts)
     with files.replacing(out) as temporary:
         temporary.write_bytes(page)
@@ -69,8 +68,7 @@ def run(
 
 
 def find_collection(data: Path, name: str | None) -> str:
-    """Return the collection's name; raises ValueError where it was not measured, or none is named and there is not just
-    one."""
+    """Return the collection's name, the only one if none is named; raises ValueError where it was not measured."""
     available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
     if name is None and len(available) == 1:
         return available[0]
@@ -81,29 +79,11 @@ def find_collection(data: Path, name: str | None) -> str:
     return name
 
 
-class PipelineOutputs(NamedTuple):
-    """The inputs and settings that the pipeline made for a collection."""
-
-    inputs: ExploreInputs
-    report: ReportArms
-    sets: Sets
-    near_duplicates: list[int]
-
-
-def find_outputs(collection: Path, report: Path) -> PipelineOutputs:
+def find_outputs(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets, Explore]:
+    """Return the inputs and settings that the pipeline made for a collection."""
     names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1])
     inputs = ExploreInputs(*(collection / name for name in names), report)
-    config = collection / "configs" / "explore.json"
-    settings, sets, explore = read(config, report=ReportArms, sets=Sets, explore=Explore)
-    return PipelineOutputs(inputs, settings, sets, explore.near_duplicates)
-
-
-def remove_inactive(folder: Path, settings: Explore) -> list[Path]:
-    """Delete and return the rankings that the pipeline no longer makes: DVC hashes the folder whole."""
-    inactive = [path for path in sorted(folder.glob("[!.]*")) if path.name not in settings.rankings]
-    for path in inactive:
-        files.discard(path)
-    return inactive
+    return inputs, *read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets, explore=Explore)
 
 
 def _check_names(option: str, names: Sequence[str], available: Iterable[str]) -> None:
@@ -112,19 +92,19 @@ def _check_names(option: str, names: Sequence[str], available: Iterable[str]) ->
             raise ValueError(f"--{option} {name}: was not measured; known are {', '.join(available)}")
 
 
-def _question_columns(inputs: ExploreInputs, questions: MeasuredQuestions) -> dict[str, Any]:
-    table, ids = questions.table, questions.ids.to_pylist()
-    by_id = {question.id: question for question in read_questions(inputs.records / "questions.parquet", ids)}
-    records = [by_id[question_id] for question_id in ids]
+def _question_columns(questions: MeasuredQuestions, records: Sequence[Question]) -> dict[str, Any]:
+    table = questions.table
+    relations = table["relation"].to_pylist()
     return {
         "sets": {name: rows.tolist() for name, rows in questions.members.items()},
-        "ids": ids,
+        "ids": [question.id for question in records],
         "questions": [question.question for question in records],
         "answers": [question.answers for question in records],
         "hops": [len(question.hops or ()) for question in records],
         "types": table["type"].to_pylist(),
         "hop_types": table["hop_type"].to_pylist(),
-        "relations": table["relation"].to_pylist(),
+        "relations": relations,
+        "relationNames": {code: words.name_relation(code) for code in sorted({*filter(None, relations)})},
     }
 
 
@@ -137,25 +117,19 @@ def _measures(
     deepest = max(int(metric[3:]) for metric in present if metric.startswith("mrr"))
     columns = [metric for metric in settings.columns if metric in present]
     outcomes = [Outcomes([ranking.outcomes]) for ranking in shown]
-    first = []
-    for ranking in outcomes:
-        sums, _ = _sums(ranking, questions, f"mrr{deepest}")
-        first.append([round(1 / value) if value else 0 for value in sums])
+    reciprocal = [_sum_values(ranking, questions, f"mrr{deepest}")["sums"] for ranking in outcomes]
     values = {}
     for metric in columns:
         if metric.startswith(("top", "mrr")) and int(metric[3:]) <= deepest:
             continue  # the page counts it from the first hits
-        values[metric] = []
-        for ranking in outcomes:
-            sums, counts = _sums(ranking, questions, metric)
-            short = [int(value) if value.is_integer() else round(value, 4) for value in sums]
-            values[metric].append([short, counts])
+        of_rankings = [_sum_values(ranking, questions, metric) for ranking in outcomes]
+        values[metric] = [[of["sums"].round(4).tolist(), of["counts"].tolist()] for of in of_rankings]
     return {
         "deepest": deepest,
         "rows": list(settings.rows),
         "confidence": settings.confidence,
-        "metrics": {name: [md.title(name), words.explain_metric(name), name in AWARENESS] for name in columns},
-        "first": first,
+        "metrics": {name: [md.title(name), md.explain(name), name in AWARENESS] for name in columns},
+        "first": [[round(1 / value) if value else 0 for value in of_ranking] for of_ranking in reciprocal],
         "values": values,
         "overview": {name: overview.make_overview(name, rows, settings) for name in questions.members},
         "notes": json.loads(_read_report(inputs.report, NOTES)),
@@ -171,25 +145,8 @@ def _read_report(folder: Path, name: str) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _sums(outcomes: Outcomes, questions: MeasuredQuestions, metric: str) -> tuple[list[float], list[int]]:
+def _sum_values(outcomes: Outcomes, questions: MeasuredQuestions, metric: str) -> pd.DataFrame:
     """Return each question's sum of values, and their number: 0 where it has none."""
-    place = {question_id: i for i, question_id in enumerate(questions.ids.to_pylist())}
-    sums, counts = np.zeros(len(place)), np.zeros(len(place), dtype=np.int64)
-    for name in questions.members:
-        values = outcomes.of_training(0, name, metric)
-        rows = [place[question_id] for question_id in values.index]
-        sums[rows], counts[rows] = values["sums"], values["counts"]
-    return sums.tolist(), counts.tolist()
-
-
-def _texts(shown: Sequence[ShownRanking], settings: ReportArms, questions: MeasuredQuestions) -> dict[str, Any]:
-    relations = sorted({*filter(None, questions.table["relation"].to_pylist())})
-    strategy = settings.strategy
-    return {
-        "arms": [ranking.name for ranking in shown],
-        "descriptions": [ranking.description for ranking in shown],
-        "readersOfPaths": settings.of_paths,
-        "evidence": words.EVIDENCE.get(strategy, f"evidence: what “{strategy}” takes for it"),
-        "forms": {name: words.explain_form(name) for form in words.FORMS for name in (form, f"{form}{CUT}")},
-        "relationNames": {code: words.name_relation(code) for code in relations},
-    }
+    values = pd.concat([outcomes.of_training(0, name, metric) for name in questions.members])
+    values = values[~values.index.duplicated()]  # a question can be in several sets
+    return values.reindex(questions.ids.to_pylist(), fill_value=0)

@@ -17,8 +17,7 @@ def make_overview(name: str, measured: MeasuredRows, settings: ReportArms) -> di
         return measured.outcomes[row].of_trainings(name, metric)
 
     def estimate(pairs: list[tuple[str, str | None]]) -> list[dict[str, list[float]]]:
-        """Return by metric the estimate, its bounds and the number of questions, for each row without or with another
-        one that it is compared with; nothing for trainings that share no question."""
+        """Return by metric estimate, bounds and number of questions, for each row alone or with another."""
         sides = (
             (read(row, metric), read(other, metric) if other else [], is_fixed(row, other))
             for (row, other), metric in product(pairs, settings.columns)

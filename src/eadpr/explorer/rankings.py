@@ -1,15 +1,11 @@
-"""The rankings that a page can show, and the passages in them, near-duplicates too.
+"""The rankings that a page can show; `eadpr+removed-5` had five near-duplicates of each question in the corpus."""
 
-A ranking of the corpus with near-duplicates is named after the arm, their generator and how many of each question
-joined: `eadpr+removed-5`.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -20,8 +16,6 @@ from eadpr.report.config import ReportArms
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import NearDuplicate, Ranked
-
-DIGITS = 4  # of a score that the page has
 
 
 class ExploreInputs(NamedTuple):
@@ -39,13 +33,17 @@ class ExploreInputs(NamedTuple):
 
 class ShownRanking(NamedTuple):
     """A table of Ranked or, if a `generator` made near-duplicates, of RankedAmong; its outcomes, and the scores `pairs`
-    that its encoders give the forms of positives. `description` explains a ranking that is not just an arm's."""
+    that its encoders give the forms of positives.
+
+    `description` explains a ranking that is not just an arm's. Those `by_default` are shown where none is chosen.
+    """
 
     name: str
     table: Path
     outcomes: Path
     pairs: Path
     description: str
+    by_default: bool
     generator: str = ""
 
 
@@ -57,55 +55,32 @@ class AddedPassage(NamedTuple):
     number: int
 
 
-class RankingColumns(NamedTuple):
-    """One ranking by question: the passages, best first, and their scores as integers, in units of 10 ** -decimals."""
-
-    passages: dict[str, list[str | AddedPassage]]
-    scores: dict[str, list[int]]
-    decimals: int
+RankedPassages = dict[str, list[tuple[str | AddedPassage, float]]]  # by question: passages and scores, best first
 
 
-def list_rankings(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[int]) -> dict[str, ShownRanking]:
-    """Return by name the rankings of the report's rows, then those with near-duplicates for each of `counts` but 0."""
-    rankings = []
+def list_rankings(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[int]) -> Iterator[ShownRanking]:
+    """Yield the rankings of the report's rows, then those with near-duplicates for each of `counts` but 0."""
     for names in settings.rows.values():
         for name in names:
             table, outcomes = inputs.rankings / name / "evaluate.parquet", inputs.outcomes / f"{name}.parquet"
-            description = words.describe_ranking(name, settings)
-            rankings.append(ShownRanking(name, table, outcomes, inputs.pairs / f"{name}.parquet", description))
-    for generator in settings.robustness.active:
-        for name in (name for names in settings.robustness.trainings.values() for name in names):
-            folder, pairs = inputs.outcomes / "robustness" / generator / name, inputs.pairs / f"{name}.parquet"
-            for count in filter(None, counts):
-                rankings.append(
-                    ShownRanking(
-                        name_with_near_duplicates(name, generator, count),
-                        ranking_among(folder, count),
-                        folder / f"{count}.parquet",
-                        pairs,
-                        words.describe_near_duplicates(name, generator, count),
-                        generator,
-                    )
-                )
-    return {ranking.name: ranking for ranking in rankings}
+            description, pairs = words.describe_ranking(name, settings), inputs.pairs / f"{name}.parquet"
+            yield ShownRanking(name, table, outcomes, pairs, description, name == names[0])
+    joined = [count for count in counts if count]
+    for generator, names in product(settings.robustness.active, settings.robustness.trainings.values()):
+        for name, count in product(names, joined):
+            folder = inputs.outcomes / "robustness" / generator / name
+            yield ShownRanking(
+                f"{name}+{generator}-{count}",
+                ranking_among(folder, count),
+                folder / f"{count}.parquet",
+                inputs.pairs / f"{name}.parquet",
+                words.describe_near_duplicates(name, generator, count),
+                by_default=name == names[0] and count == joined[0],
+                generator=generator,
+            )
 
 
-def choose_default(settings: ReportArms, counts: Sequence[int]) -> tuple[list[str], list[str]]:
-    """Return the first training of each row of the report, and its rankings with the fewest near-duplicates."""
-    first = [names[0] for names in settings.rows.values()]
-    with_near_duplicates = []
-    for count in [count for count in counts if count][:1]:
-        for generator in settings.robustness.active:
-            for names in settings.robustness.trainings.values():
-                with_near_duplicates.append(name_with_near_duplicates(names[0], generator, count))
-    return first, with_near_duplicates
-
-
-def name_with_near_duplicates(name: str, generator: str, count: int) -> str:
-    return f"{name}+{generator}-{count}"
-
-
-def read_columns(ranking: ShownRanking, questions: MeasuredQuestions, depth: int) -> RankingColumns:
+def read_ranking(ranking: ShownRanking, questions: MeasuredQuestions, depth: int) -> RankedPassages:
     """Read the first `depth` ranks; raises ValueError for a ranking without these questions, another collection's."""
     tables.count(ranking.table, RankedAmong if ranking.generator else Ranked)
     rows = pq.read_table(ranking.table, filters=[("rank", "<=", depth)])
@@ -115,48 +90,28 @@ def read_columns(ranking: ShownRanking, questions: MeasuredQuestions, depth: int
             f"{ranking.table} has no passages for the {len(questions.ids):,} questions of the chosen sets: it ranks"
             " another collection's, or other sets; name a set of sets.evaluate, or run `dvc repro`"
         )
-    scores = rows["score"].to_numpy()
-    decimals = max(0, DIGITS - 1 - int(np.floor(np.log10(max(1e-9, np.abs(scores).max())))))
-    integers = np.rint(scores.astype(np.float64) * 10**decimals).astype(np.int64)
-    passages: list[str | AddedPassage] = rows["passage_id"].to_pylist()
-    if ranking.generator:
-        made_for, numbers = rows["made_for"].to_pylist(), rows["number"].to_pylist()
-        for i, passage_id in enumerate(passages):
-            if passage_id is None:
-                passages[i] = AddedPassage(ranking.generator, made_for[i], numbers[i])
-    frame = pd.DataFrame({"passages": passages, "scores": integers})
-    lists = frame.groupby(rows["question_id"].to_pandas()).agg(list)
-    return RankingColumns(lists["passages"].to_dict(), lists["scores"].to_dict(), decimals)
+    ranked = defaultdict(list)
+    for row in rows.to_pylist():
+        passage = row["passage_id"]
+        if passage is None:
+            passage = AddedPassage(ranking.generator, row["made_for"], row["number"])
+        ranked[row["question_id"]].append((passage, float(f"{row['score']:.4g}")))
+    return ranked
 
 
-class Numbering:
-    """Numbers passages by first use; `texts` yields them in that order."""
-
-    def __init__(self) -> None:
-        self._places: dict[str | AddedPassage, int] = {}
-
-    def __call__(self, passage: str | AddedPassage) -> int:
-        return self._places.setdefault(passage, len(self._places))
-
-    def texts(self, store: PassageStore, shown: Sequence[ShownRanking] = ()) -> Iterator[list[str]]:
-        """Yield id, title and text; of a near-duplicate also its positive and its question."""
-        near_duplicates = self._read_near_duplicates(shown)
-        passages = list(self._places)
-        for start in range(0, len(passages), 4096):
-            part = passages[start : start + 4096]
-            ids = [passage for passage in part if isinstance(passage, str)]
-            rows = store.rows(ids)
-            of_corpus = zip(ids, store.titles(rows), store.texts(rows), strict=True)
-            for passage in part:
-                yield near_duplicates[passage] if isinstance(passage, AddedPassage) else [*next(of_corpus)]
-
-    def _read_near_duplicates(self, shown: Sequence[ShownRanking]) -> dict[AddedPassage, list[str]]:
-        texts = {}
-        paths = {ranking.generator: ranking.outcomes.with_name(DUPLICATES) for ranking in shown if ranking.generator}
-        for generator, path in paths.items():
-            for row in tables.rows(path, NearDuplicate):
-                passage = AddedPassage(generator, row.question_id, row.number)
-                if passage in self._places:
-                    name = f"{generator} {row.number + 1} for {row.question_id}"
-                    texts[passage] = [name, row.title, row.text, row.passage_id, row.question_id]
-        return texts
+def read_texts(
+    passages: Iterable[str | AddedPassage], store: PassageStore, shown: Sequence[ShownRanking]
+) -> Iterator[list[str]]:
+    """Yield id, title and text; of a near-duplicate also its positive and its question."""
+    added = {}
+    for generator, path in {ranking.generator: ranking.outcomes.with_name(DUPLICATES) for ranking in shown}.items():
+        for row in tables.rows(path, NearDuplicate) if generator else ():
+            name = f"{generator} {row.number + 1} for {row.question_id}"
+            key = AddedPassage(generator, row.question_id, row.number)
+            added[key] = [name, row.title, row.text, row.passage_id, row.question_id]
+    for passage in passages:
+        if isinstance(passage, AddedPassage):
+            yield added[passage]
+        else:
+            row = store.rows([passage])
+            yield [passage, *store.titles(row), *store.texts(row)]

@@ -1,21 +1,8 @@
-"""The explorer's texts for readers: metrics, forms of a positive, rankings, and why something was left out."""
+"""The explorer's texts for readers: forms of a positive, rankings, and why something was left out."""
 
-import re
-
-from eadpr.evaluation.awareness import AWARENESS, CUT
-from eadpr.report import markdown as md
+from eadpr.evaluation.awareness import CUT
 from eadpr.report.config import ReportArms
 
-_METRICS = {
-    "top": "Share of questions with a passage that holds an answer among the first {}.",
-    "mrr": "Mean of 1 / rank of the first passage that holds an answer, 0 where none is among the first {}.",
-    "id_top": "Share of questions with a passage that the source calls relevant among the first {}.",
-    "id_mrr": "Mean of 1 / rank of the first passage that the source calls relevant, 0 if none is among the first {}.",
-    "map": "Mean precision at the ranks of the passages that the source calls relevant, down to {}.",
-    "ndcg": "How high the passages that the source calls relevant stand among the first {}; 100 is the best order.",
-    "recall": "Share of the passages that the source calls relevant that are among the first {}.",
-    "all": "Share of questions with all supporting passages among the first {}.",
-}
 # Forms of a positive that are scored: the variants of pair scores.
 FORMS = {
     "positive": "as it is",
@@ -48,15 +35,6 @@ PLOTS = {
         "Each arm learns with an objective of its own, so heights do not compare; whether a curve has settled does.",
     ),
 }
-NEAR_DUPLICATES = {
-    "removed": "the passage without its evidence (further ones lack other sentences too)",
-    "replaced": "the passage with a sentence from elsewhere in place of its evidence",
-    "reordered": "the sentences of the passage without its evidence, in another order",
-    "swapped": "the passage with another question's answer in place of its own",
-    "seq2seq": "written after the passage by a language model",
-    "endpoint": "written after the passage by a language model",
-    "given": "passages like it from the collection's own file",
-}
 # Wikidata's names of the relations that T-REx QA and EntityQuestions ask about.
 RELATIONS = {
     "P17": "country", "P19": "place of birth", "P20": "place of death", "P26": "spouse", "P30": "continent",
@@ -82,14 +60,7 @@ def describe_ranking(name: str, settings: ReportArms) -> str:
 
 def describe_near_duplicates(name: str, generator: str, count: int) -> str:
     many = "a near-duplicate" if count == 1 else f"{count} near-duplicates"
-    return f"{name}’s ranking when {many} of each question's positive stood in the corpus: {NEAR_DUPLICATES[generator]}"
-
-
-def explain_metric(metric: str) -> str:
-    if metric in AWARENESS:
-        return f"Share of pairs in which {AWARENESS[metric].meaning}."
-    kind, cutoff = re.fullmatch(r"(\D+?)_?(\d*)", metric).groups()
-    return _METRICS.get(kind, md.title(metric)).format(cutoff)
+    return f"{name}’s ranking when {many} of each question's positive stood in the corpus, made by {generator}"
 
 
 def explain_form(variant: str) -> str:

@@ -18,12 +18,6 @@ export async function load() {
   return data;
 }
 
-/* Numbers are packed as the first and the differences that follow. */
-function summed(differences) {
-  let sum = 0;
-  return differences.map((difference) => (sum += difference));
-}
-
 async function inBlock(data, kind, place) {
   const size = data.blocks[kind];
   const name = `${kind}${Math.floor(place / size)}`;
@@ -37,17 +31,14 @@ export async function loadQuestion(data, place) {
   const details = await inBlock(data, "details", place);
   const hits = new Map(details.hits);
   const positives = new Map(details.positives.map((positive) => [positive.passage, positive]));
-  const passages = [];
-  for (const [place, number] of summed(details.pool).entries()) {
+  const passages = new Map();
+  for (const number of [...details.ranked.flat().map(([number]) => number), ...positives.keys()]) {
     const [id, title, text, like, madeFor] = await inBlock(data, "texts", number);
-    passages.push({
-      place, id, title, text, like, madeFor, hit: hits.has(place), answers: hits.get(place) || [],
-      positive: positives.get(place), relevant: details.relevant.includes(place),
+    passages.set(number, {
+      number, id, title, text, like, madeFor, hit: hits.has(number), answers: hits.get(number) || [],
+      positive: positives.get(number), relevant: details.relevant.includes(number),
     });
   }
-  const rankings = details.ranked.map(([places, differences], arm) => {
-    const scores = summed(differences);
-    return places.map((place, i) => ({ rank: i + 1, score: scores[i] / 10 ** data.decimals[arm], passage: passages[place] }));
-  });
+  const rankings = details.ranked.map((ranking) => ranking.map(([number, score], i) => ({ rank: i + 1, score, passage: passages.get(number) })));
   return { rankings, passages, positives: details.positives, read: details.read };
 }

@@ -48,7 +48,7 @@ export function question(data, state, place, found, go, around) {
     legendOfMarks(data.evidence, [a, b].some((arm) => found.rankings[data.arms.indexOf(arm)].some(({ passage }) => passage.like))),
     sideBySide(data, a, b, found, data.ids[place]),
     h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
-    found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages[one.passage]))
+    found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages.get(one.passage)))
       : h("p", {}, "Neither the source nor BM25 gives this question a positive passage, so nothing was cut."),
   ];
 }
@@ -94,18 +94,19 @@ function origin({ id, like, madeFor }, asked) {
 
 function sideBySide(data, a, b, found, asked) {
   const rankings = [a, b].map((arm) => found.rankings[data.arms.indexOf(arm)]);
-  const rankIn = rankings.map((ranking) => new Map(ranking.map((one) => [one.passage.place, one.rank])));
+  const rankIn = rankings.map((ranking) => new Map(ranking.map((one) => [one.passage.number, one.rank])));
   const wires = s("svg", { class: "wires", "aria-hidden": "true" });
   const lists = rankings.map((ranking, side) => {
     const other = [b, a][side];
+    const digits = digitsOf(ranking.map(({ score }) => score));
     const items = ranking.map(({ rank, score, passage }) => {
-      const there = rankIn[1 - side].get(passage.place);
-      const light = (lit) => wires.querySelector(`[data-passage="${passage.place}"]`)?.classList.toggle("lit", lit);
-      return h("li", { class: passage.hit ? "hit" : passage.like ? "near" : "", "data-passage": passage.place, mouseenter: () => light(true), mouseleave: () => light(false),
+      const there = rankIn[1 - side].get(passage.number);
+      const light = (lit) => wires.querySelector(`[data-passage="${passage.number}"]`)?.classList.toggle("lit", lit);
+      return h("li", { class: passage.hit ? "hit" : passage.like ? "near" : "", "data-passage": passage.number, mouseenter: () => light(true), mouseleave: () => light(false),
         focusin: () => light(true), focusout: () => light(false) },
       h("details", { open: rank === 1 }, h("summary", {}, h("span", { class: "rank" }, rank), " ",
         h("span", { class: "title" }, passage.title, " ", h("span", { class: "snippet" }, passage.text.slice(0, SHORT))), " ", badges(passage), " ",
-        h("span", { class: "there" }, there ? `${other} ${there}` : `not in ${other}’s ${data.depth}`), " ", h("span", { class: "score" }, score.toFixed(data.decimals[data.arms.indexOf([a, b][side])]))),
+        h("span", { class: "there" }, there ? `${other} ${there}` : `not in ${other}’s ${data.depth}`), " ", h("span", { class: "score" }, score.toFixed(digits))),
       h("p", { class: "text" }, marked(passage.text, spansOf(passage))), h("p", { class: "soft" }, origin(passage, asked))));
     });
     const said = data.descriptions[data.arms.indexOf([a, b][side])];
