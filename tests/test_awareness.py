@@ -11,7 +11,7 @@ import pytest
 
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED, of_file
 from eadpr.evaluation.evaluate import awareness_values
-from eadpr.report.pair_texts import PairTexts, compare_texts
+from eadpr.report.tables import PairTexts, compare_texts
 from eadpr.runtime.section import Sets
 from eadpr.search import probe as probing
 from eadpr.search.config import Probe

@@ -45,7 +45,7 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     markdown = reported(tmp_path, found, ARMS, {"dpr": 0.5, "dpr2": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
     assert markdown.startswith("# Answers of the reader x\n")
     assert "\n## main/dev: 4 questions\n" in markdown
-    assert "correction over the table (4 in all):" in markdown  # BM25 has no seed that could be another
+    assert "correction over the table (4 in all)" in markdown  # BM25 has no seed that could be another
     header, *rows = cells(markdown)
     assert header == ["%", "EM, top-5", "F1, top-5", "AA", "placebo (words)", "controlled AA"]
     assert rows[:3] == [
@@ -54,12 +54,7 @@ def test_the_table_of_rankings_by_hand(tmp_path):
         ["eadpr", "87.5", "87.5", "75.0 (n=9)", "–", "75.0 (n=9)"],
     ]
     estimates = [(row[0], row[1].split()[0]) for row in rows if "[" in row[1]]
-    means = [("bm25 − dpr", "+25.0"), ("eadpr − dpr", "+62.5")]
-    assert estimates[:3] == [*means, ("bm25 − dpr, mean", "+25.0")]
-    assert estimates[3:] == [
-        ("bm25 − dpr", "+25.0"), ("bm25 − dpr2", "+25.0"), ("eadpr − dpr, mean", "+62.5"), ("eadpr − dpr", "+50.0"),
-        ("eadpr2 − dpr2", "+75.0"),
-    ]  # fmt: skip
+    assert estimates == [("bm25 − dpr", "+25.0"), ("eadpr − dpr", "+62.5")]
     assert (tmp_path / "out" / "em-x.csv").read_text().splitlines() == [
         "passages,em,arm,question_set", "5,0.500000,bm25,main/dev", "5,0.250000,dpr,main/dev",
         "5,0.875000,eadpr,main/dev",

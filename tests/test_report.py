@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,10 +18,9 @@ from hypothesis import strategies as st
 from eadpr.evaluation import kinds
 from eadpr.evaluation.statistics import Interval
 from eadpr.readers.report import report_readers
-from eadpr.report import markdown, plot_data, plots
+from eadpr.report import markdown, plot_data
 from eadpr.report import write as report
 from eadpr.report.config import MeasuredBy, ReportArms
-from eadpr.report.differences import Comparison, difference_table
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
@@ -107,15 +105,6 @@ def table(markdown, first, name="main/dev"):
     raise AssertionError(f"no table {first} in\n{markdown}")
 
 
-def evaluate_all(inputs, relations=None):
-    """Evaluate the toy again, with questions of these relations."""
-    if relations:
-        asked = [question._replace(relation=name) for question, name in zip(QUESTIONS, relations, strict=True)]
-        tables.write(inputs / "records" / "questions.parquet", records.Question, asked)
-    for name in RANKINGS:
-        toy.evaluated(inputs, name)
-
-
 def add_scores(inputs, arm, variant, scores):
     """Score a variant of the positives p1 of q1, p3 of q2 and p5 of q4."""
     path = inputs / "pairs" / f"{arm}.parquet"
@@ -142,12 +131,9 @@ def add_training(inputs):
     for folder in ("training", "negatives", "examples"):
         shutil.copytree(inputs / folder / "eadpr", inputs / folder / "again")
     shutil.copyfile(inputs / "pairs" / "dpr.parquet", inputs / "pairs" / "again.parquet")
-    evaluate_again(inputs)
+    again = {"ranking": inputs / "rankings" / "bm25", "pairs": inputs / "pairs" / "again.parquet"}
+    toy.evaluated(inputs, "again", **again)
     return {"dpr": ["dpr"], "eadpr": ["eadpr", "again"]}
-
-
-def evaluate_again(inputs):
-    toy.evaluated(inputs, "again", ranking=inputs / "rankings" / "bm25", pairs=inputs / "pairs" / "again.parquet")
 
 
 def add_paths(inputs):
@@ -166,8 +152,16 @@ def add_paths(inputs):
 
 
 def test_the_whole_page_is_the_golden_one(inputs):
-    """Every table there is, of a rich collection. Look at each difference before you renew the file."""
-    evaluate_all(inputs, ["P19", "P19", "P20", "P20", None])
+    """Every table there is, of a rich collection. Look at each difference before you renew the file.
+
+    By hand, of main/dev: macro top-1 of bm25 is the mean of 0, 0 (P19) and 1, 1 (P20), of eadpr of 1, 1 and 0, 1; its
+    other training has bm25's ranking. The evidence of q1 is late, of q2 early; of q3 and q4 none is known.
+    """
+    relations = ["P19", "P19", "P20", "P20", None]
+    asked = [question._replace(relation=name) for question, name in zip(QUESTIONS, relations, strict=True)]
+    tables.write(inputs / "records" / "questions.parquet", records.Question, asked)
+    for name in RANKINGS:
+        toy.evaluated(inputs, name)
     add_placebos(inputs)
     trainings = add_training(inputs)
     by = {"type": ["aa"], "position": ["top2"], "hop_type": ["all2"]}
@@ -185,7 +179,7 @@ def test_the_main_table_and_the_metrics_by_hand(small):
         ["dpr", "0.0", "50.0", "33.3", "66.7 (n=3)", "50.0 (n=2)"],
         ["eadpr", "75.0", "75.0", "75.0", "100.0 (n=3)", "100.0 (n=2)"],
     ]
-    for name in ("relations", "Two hops", "AA by what is removed", "short rankings"):
+    for name in ("relations", "Two hops", "AA by what is removed"):
         assert name not in page
     found = json.loads((folder / "small.json").read_text())
     assert found["evidence"] == {"accuracy": 0.97}
@@ -213,24 +207,6 @@ def test_the_middle_of_the_first_span_gives_the_position_of_evidence(tmp_path):
     assert found["position"].to_pylist() == ["early"] * 3 + ["middle"] * 2 + ["late"] * 2
 
 
-def test_metrics_by_position_of_the_evidence(inputs):
-    """q1's is late, q2's early; of q3 and q4 none is known. In more/dev q5's is early."""
-    page = reported(inputs, settings=changed(by={"position": ["top2", "aa"]}))
-    assert table(page, ["position", "questions"]) == [
-        ["position", "questions", "bm25", "dpr", "eadpr"],
-        ["early", "1", "100.0", "0.0", "100.0"],
-        ["late", "1", "100.0", "100.0", "100.0"],
-    ]
-    assert table(page, ["position", "pairs"])[1:] == [["early", "1", "0.0", "100.0"], ["late", "1", "100.0", "100.0"]]
-    assert [row[0] for row in table(page, ["position", "questions"], "more/dev")] == ["position", "early"]
-    found = details(inputs, "dpr")["main/dev"]["by_position"]
-    assert {group: (found[group]["n"], found[group]["top2"], found[group]["aa"]) for group in found} == {
-        "early": (1, 0.0, 0.0), "late": (1, 1.0, 1.0),
-    }  # fmt: skip
-    points = read_csv(inputs, "aa_by_position", arm="dpr", metric="aa", position="early")
-    assert points[["share", "pairs"]].to_numpy().tolist()[0] == ["0.000000", "1"]
-
-
 def test_aa_by_strategy_and_the_scores_behind_it(inputs):
     """Of dpr's pairs of main/dev one scores less without its sentence, one as much; of eadpr's both less. dpr with and
     without the evidence: 2 and 2.5, 3 and 2."""
@@ -254,14 +230,6 @@ def test_aa_by_strategy_and_the_scores_behind_it(inputs):
     ]
 
 
-def test_cosines_have_four_digits(inputs):
-    path = inputs / "pairs" / "dpr.parquet"
-    scores = [row._replace(score=row.score / 4) for row in tables.rows(path, PairScore)]
-    tables.write(path, PairScore, scores)
-    toy.evaluated(inputs, "dpr")
-    assert table(reported(inputs), ["arm", "behind"])[1][3:] == ["0.5000", "0.3333", "0.1667", "0.2500", "0.0000"]
-
-
 def test_controls_have_columns_and_stand_first_among_the_headlines(inputs):
     """Placebo rate of dpr: 2 > 1.5, 1 = 1; controlled: 1.5 > 1, 1 = 1. Of eadpr: 5 = 5, 1.5 = 1.5; 5 > 1, 1.5 > 1."""
     add_placebos(inputs)
@@ -273,9 +241,12 @@ def test_controls_have_columns_and_stand_first_among_the_headlines(inputs):
     ]
     assert "chance is 50, of length alone 50.0\n" in page
     assert table(page, ["arm", "behind"])[3] == ["dpr", "controlled AA", "2", "1.25", "1.00", "0.25", "0.50", "0.00"]
-    rows = {f"arm{i}": {"main/dev": dict.fromkeys(columns, 0.5)} for i in range(9)}
-    first = report.headlines(rows, inputs / "accuracy.json", columns, "main/dev")["arm0"]
-    assert list(first) == ["top1", "controlled_aa", "aa"]
+    for count in (1, 9, 40):
+        rows = {f"arm{i}": {"main/dev": dict.fromkeys(columns, 0.5)} for i in range(count)}
+        shown = report.headlines(rows, inputs / "accuracy.json", columns, "main/dev")
+        expected = {1: ["top1", "controlled_aa", "aa", "placebo_words", "top2"], 9: ["top1", "controlled_aa", "aa"]}
+        assert list(shown["arm0"]) == expected.get(count, ["top1"])
+        assert sum(map(len, shown.values())) <= report.HEADLINES
     assert {*read_csv(inputs, "aa_by_type")["metric"]} == {"aa", "aa_evidence", "placebo_words", "controlled_aa"}
 
 
@@ -297,27 +268,6 @@ def test_the_scores_behind_awareness_of_the_evidence_are_drawn_with_their_contro
         assert f"<!-- main/dev: {title} -->" in svg
 
 
-def test_macro_averages_are_means_over_relations(inputs):
-    """Of main/dev q1 and q2 have one relation, q3 and q4 another. Top-1 of bm25 0, 0, 1, 1; dpr 0 everywhere; eadpr 1,
-    1, 0, 1, and bm25's. Then q3, alone of its relation, has no pair."""
-    evaluate_all(inputs, ["P19", "P19", "P20", "P20", None])
-    page = reported(inputs, settings=changed(trainings=add_training(inputs), columns=["top1"]))
-    expected = [["macro", "top-1"], ["bm25", "50.0"], ["dpr", "0.0"], ["eadpr", "62.5 ± 17.7"]]
-    assert table(page, ["macro"]) == expected
-    assert table(page, ["%"])[3] == ["eadpr", "62.5 ± 17.7"]
-    assert page.count("Mean over the 2 relations (%):") == 1
-    evaluate_all(inputs, ["P19", "P19", "P20", "P19", None])
-    page = reported(inputs)
-    assert page.count("Mean over the 2 relations (%); n of them") == 1
-    assert table(page, ["macro"])[2][-2:] == ["66.7 (n=1)", "50.0 (n=1)"]
-
-
-def test_rankings_too_short_for_a_column_are_named(inputs):
-    """The deepest rank of more/dev is 3 with bm25 and eadpr, 5 with dpr; top5 needs 5."""
-    page = reported(inputs, settings=changed(columns=["top1", "top5", "aa"]))
-    assert "- more/dev, short rankings (bm25, eadpr): at most 3 passages per question" in page
-
-
 def test_files_of_inactive_arms_are_deleted(inputs):
     paths = toy.report_inputs(inputs)
     folders = (paths.outcomes, paths.pairs, paths.training, paths.negatives, paths.examples)
@@ -337,12 +287,6 @@ def test_files_of_inactive_arms_are_deleted(inputs):
     reading = MeasuredBy(by=["x"], trainings={"dpr": ["dpr"]})
     assert report.remove_inactive(paths, changed(reading=reading)) == []
     assert report.remove_inactive(paths, REPORT) == [answers.parent.parent]
-
-
-def test_without_an_annotator_there_is_no_accuracy_of_evidence(inputs):
-    files.write_json(inputs / "accuracy.json", {name: {"distractors": {}} for name in EVIDENCE})
-    assert "evidence (%)" not in reported(inputs)
-    assert "evidence" not in json.loads((inputs / "small.json").read_text())
 
 
 @pytest.mark.parametrize(("arms", "compare", "expected"), [
@@ -372,23 +316,16 @@ def test_a_missing_arm_set_or_log_is_named_and_leaves_the_last_report(inputs):
     with pytest.raises(ValueError, match=r"stale\.parquet .*'main/dev' \(it has other/dev\)"):
         reported(inputs, settings=changed(trainings={"stale": ["stale"]}))
     (inputs / "training" / "eadpr" / plot_data.LOSS).unlink()
-    with pytest.raises(FileNotFoundError, match=r"loss\.tsv .*dvc repro"):
+    with pytest.raises(FileNotFoundError, match=r"loss\.tsv"):
         reported(inputs)
     assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == "before"
     assert [path.name for path in inputs.glob(".*")] == []
 
 
-@pytest.mark.parametrize("text", ["", "0\t1.5\n", "step\tloss\n1\tmuch\n"])
-def test_a_damaged_log_of_a_training_is_named(tmp_path, text):
-    files.write_text(tmp_path / plot_data.LOSS, text)
-    with pytest.raises(ValueError, match=r"loss\.tsv is no log .*dvc repro"):
-        plot_data.read_loss(tmp_path)
-
-
 def test_an_arm_of_no_steps_has_no_curve(inputs):
     (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("step\tloss\n", encoding="utf-8")
-    loss = plot_data.loss_points(inputs / "training", ["dpr", "eadpr"])
-    assert ({*loss["arm"]}, loss["step"][2], loss["loss"][2]) == ({"dpr"}, 3, pytest.approx(2 / 3))
+    loss = plot_data.read_loss(inputs / "training" / "eadpr")
+    assert (loss["step"].dtype, loss["loss"].dtype, len(loss)) == (np.int64, np.float64, 0)
 
 
 @pytest.mark.parametrize(("interval", "starred", "text"), [
@@ -400,15 +337,6 @@ def test_an_arm_of_no_steps_has_no_curve(inputs):
 ])  # fmt: skip
 def test_differences_show_their_sign_and_with_a_star_are_told_from_0(interval, starred, text):
     assert markdown.difference(Interval(*interval, 9), starred=starred) == text
-
-
-def test_fewer_compared_pairs_are_counted():
-    """Question a has two pairs of one arm and one of the other, c has none of the other."""
-    first = pd.DataFrame({"sums": [1.0, 1.0, 1.0, 0.0], "counts": [2, 2, 1, 1]}, index=list("abcd"))
-    second = pd.DataFrame({"sums": [1.0, 0.0, 0.0], "counts": [1, 2, 1]}, index=list("abc"))
-    rows = [Comparison("eadpr − dpr", [([first], [second]), ([first], [first])])]
-    _, _, fewer = difference_table(rows, ["AA", "placebo"], REPORT)
-    assert fewer.endswith(": eadpr − dpr at AA 3 of 4.")
 
 
 def test_csv_files_and_the_plots_of_dvc(small):
@@ -449,24 +377,6 @@ def test_the_top_k_curve_equals_a_naive_count(ranks):
     values = np.array([1 / rank if rank else 0 for rank in ranks], dtype=np.float32).astype(np.float64)
     expected = [sum(0 < rank <= k for rank in ranks) / len(ranks) for k in range(1, 13)]
     assert plot_data.top_k_curve(values, 12) == pytest.approx(expected)
-
-
-def test_looks_of_arms():
-    styles = plots.look(["bm25", "untrained", *(f"arm{i}" for i in range(20))])
-    assert styles["bm25"]["color"] == styles["untrained"]["color"] == plots.GREY
-    assert len({tuple(style.values()) for style in styles.values()}) == 22
-    assert plots.look(["bm25", "arm0"])["arm0"] == styles["arm0"]
-
-
-def test_panels_stand_in_rows_of_three_with_one_legend():
-    for count, columns, rows in ((1, 1, 1), (2, 2, 1), (7, 3, 3)):
-        panels = {f"panel{number}": 1 for number in range(count)}
-        text = plots.svg(panels, lambda axis, end: axis.plot([0, end], [0, 1], label="dpr"), "", ["dpr"])
-        root = ElementTree.fromstring(text)
-        width, height = (float(root.get(name).removesuffix("pt")) / 72 for name in ("width", "height"))
-        assert (width, height) == pytest.approx((columns * plots.PANEL[0], rows * plots.PANEL[1]))
-        assert len(re.findall(r'id="matplotlib.axis_\d+"', text)) == 2 * count, "the spare places show no axes"
-        assert text.count("<!-- dpr -->") == 1
 
 
 def run_stage(inputs, out, **environment):
@@ -530,15 +440,3 @@ def test_wings_without_measures_have_no_section_and_further_sections_stand_last(
 
     assert reported(inputs, more=[section]) == f"{small[1]}\n# More\n\nAA 0.666667\n"
     assert (inputs / "small" / "own.csv").exists()
-
-
-@given(st.integers(1, 40), st.integers(1, 12))
-def test_headlines_are_never_more_than_thirty(small, rows, columns):
-    metrics = [*(f"top{k}" for k in range(1, columns + 1)), "aa"]
-    by_row = {f"arm{i}": {"main/dev": dict.fromkeys(metrics, 0.5)} for i in range(rows)}
-    shown = report.headlines(by_row, small[0] / "accuracy.json", metrics, "main/dev")
-    assert 0 < sum(map(len, shown.values())) <= report.HEADLINES
-    assert shown.pop("evidence") == {"accuracy": 0.97}
-    for values in shown.values():
-        assert "top1" in values
-        assert "aa" in values or rows > 14

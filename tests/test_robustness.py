@@ -322,8 +322,7 @@ def test_the_report_by_hand(measured):
     column."""
     text = reported(measured, ["removed"]).partition("# Near-duplicates: removed\n")[2]
     assert "9 near-duplicates of 4 questions of all sets; 3 have all that were asked for, 1 have none. Dropped:" in text
-    assert "sides, as many of each (dpr: 3 − 0, eadpr − dpr at 3, change" in text
-    assert "(2 in all); without several" in text
+    assert "(2 in all)" in text
     lines = cells(text)
     assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3", "top-1 among look-alikes"]
     assert [line[-1] for line in lines if line[0].startswith("dpr, ")] == ["–", "50.0", "25.0"]
@@ -336,7 +335,7 @@ def test_the_report_by_hand(measured):
     estimates = {name: cell.split()[0] for name, cell in shown.items() if "[" in cell}
     assert estimates == {
         "dpr: 3 − 0": "-50.0", "eadpr: 3 − 0": "-25.0", "eadpr − dpr at 3": "+25.0",
-        "change of eadpr − change of dpr": "+25.0", "eadpr: 3 − 0, mean": "-25.0",
+        "change of eadpr − change of dpr": "+25.0",
     }  # fmt: skip
 
 
@@ -361,8 +360,7 @@ def test_the_report_begins_with_what_costs_each_arm_most(measured):
     _, dpr, eadpr, head, *lines = cells(text.partition("# Near-duplicates: swapped\n")[0])
     assert (dpr, eadpr) == (["dpr", "removed", "75.0", "25.0"], ["eadpr", "replaced", "75.0", "0.0"])
     assert head == ["difference", "top-1, worst", "top-1, swapped (no goal)"]
-    of_means = [line for line in lines if "[" in line[1] and not line[0].endswith(", mean")]
-    assert {line[0]: [cell.split()[0] for cell in line[1:]] for line in of_means} == {
+    assert {line[0]: [cell.split()[0] for cell in line[1:]] for line in lines if "[" in line[1]} == {
         "dpr: 3 − 0": ["-50.0", "-75.0"], "eadpr: 3 − 0": ["-75.0", "-50.0"], "eadpr − dpr at 3": ["-25.0", "+25.0"],
         "change of eadpr − change of dpr": ["-25.0", "+25.0"],
     }  # fmt: skip

@@ -14,7 +14,7 @@ from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.report import markdown
 from eadpr.report.config import UNTRAINED
-from eadpr.report.validation import preferred_arm
+from eadpr.report.notes import preferred_arm
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import SIDES
 from eadpr.settings.yaml import COLLECTIONS

@@ -16,7 +16,7 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 
 PATH_METRICS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
-CURVES = {"x_column": "passages", "y_column": "em", "x": "passages read", "y": "exact match (%)", "log": True}
+CURVES = {"x": "passages read", "y": "exact match (%)", "log": True}
 AWARE = ("aa", "placebo_words", "controlled_aa")  # of the retriever, shown with the answers from its ranking
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
 

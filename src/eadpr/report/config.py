@@ -58,16 +58,13 @@ class Report(Sampling):
     @model_validator(mode="after")
     def _check_compare(self) -> Self:
         for arm, reference in self.compare.items():
-            if arm == reference:
-                raise ValueError(f"compare.{arm}: an arm cannot be compared with itself")
             if self.compare.get(reference) == arm:
-                raise ValueError(f"compare.{arm}: {reference} is compared with {arm} already, leave one of the two out")
+                raise ValueError(f"compare.{arm}: {reference} is compared with {arm} already; leave one of the two out")
         return self
 
 
 class MeasuredBy(Section):
-    """Arms or rankings, in order, with their trainings, measured by each of `by`: generators of near-duplicates, or
-    readers."""
+    """Arms or rankings with their trainings, measured `by` generators of near-duplicates or readers."""
 
     by: list[str]
     trainings: dict[str, list[str]]
@@ -100,8 +97,7 @@ class ReportArms(Report):
         return {BM25: [BM25]} | self.trainings | {name: [name] for name in self.fused}
 
     def pair(self, names: Sequence[str], rows: Collection[str], baseline: str | None = None) -> Pairs:
-        """Pair each name with the row that `compare` gives it, else with the baseline; each pair once, no row with
-        itself. A name has no pair where neither is among `rows`."""
+        """Pair each name, once, with another of `rows`: what `compare` gives it, else the baseline."""
         pairs = []
         for name in names:
             reference = self.compare.get(name)

@@ -1,11 +1,11 @@
-"""The report's counts: the number of questions, pairs and examples behind the tables, and how many were left out.
+"""The counts behind the tables, which the stages wrote to reports of their own, and how many were left out."""
 
-The stages that drop something count it in a report of their own; here these are only shown.
-"""
-
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
 from eadpr.evaluation.statistics import Interval
@@ -20,10 +20,9 @@ QUESTIONS = {
     "n_relevant": "with relevant passages given by id",
     "n_supporting": "with supporting passages",
 }
-PAIRS = {}
 for metric, compared in AWARENESS.items():
     if compared.beyond:
-        PAIRS |= {
+        QUESTIONS |= {
             f"n_{metric}": f"{compared.title} pairs",
             f"n_{metric}{CUT}": f"left out, {compared.beyond}",
             f"n_{metric}{WITHOUT}": "left out without a placebo",
@@ -36,86 +35,53 @@ TRAINING = {
     "without_distractor": "examples without a distractor",
     "without_placebo": "examples without a placebo",
     "truncated": "examples with evidence or placebo beyond the cut",
-    "masked": "false negatives masked per step",
+    "masked": "false negatives masked per step in the end",
 }
 
 
 def count_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return lines for every question set; `metrics` maps each row of the main table to its metrics file."""
-    lines: list[str] = []
+    lines = []
     for name in next(iter(metrics.values())):
-        for labels in (QUESTIONS, PAIRS):
-            texts = {}
-            for row, sets in metrics.items():  # zeros are left out
-                counts = [f"{sets[name][key]:,} {label}" for key, label in labels.items() if sets[name].get(key)]
-                texts[row] = ", ".join(counts)
-            lines += _group_arms(name, texts)
-    return lines
-
-
-def short_rankings(metrics: Mapping[str, Mapping[str, Any]], depth: int) -> list[str]:
-    """Return lines for rankings that hold fewer than `depth` passages for every question of a set."""
-    lines: list[str] = []
-    for name in next(iter(metrics.values())):
-        texts = {}
-        for row, sets in metrics.items():
-            if (deepest := sets[name]["deepest_rank"]) < depth:
-                texts[row] = f"at most {deepest:,} passages per question"
-        lines += _group_arms(f"{name}, short rankings", texts)
+        lines += _group_arms(name, {row: _list(sets[name], QUESTIONS) for row, sets in metrics.items()})
     return lines
 
 
 def count_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
-    texts = {arm: _join(md.leaves(_read_json(folder / arm / "report.json"))) for arm in arms}
+    texts = {arm: _list(_numbers(files.read_json(folder / arm / "report.json"))) for arm in arms}
     return _group_arms("negatives", texts)
 
 
-def count_forms(folder: Path, arms: Sequence[str]) -> list[str]:
-    """Return the forms of the distractors of training, where an arm asks for another than cut."""
+def count_training(training: Path, examples: Path, arms: Sequence[str]) -> list[str]:
+    """Return what each arm's training logged last, and the forms of its distractors (a two-hop model has none)."""
     texts = {}
     for arm in arms:
-        train = _read_json(folder / arm / "report.json")["train"]
-        texts[arm] = _join(train.get("forms", {}))
-        if train.get("fallbacks"):
-            texts[arm] += f"; of these for want of what was drawn {_join(train['fallbacks'])}"
-    return _group_arms("forms of distractors", texts)
-
-
-def count_training(folder: Path, arms: Sequence[str]) -> list[str]:
-    """Return the counts that each arm's training logged last; a mean over steps names its group."""
-    texts = {}
-    for arm in arms:
-        log, logged = _read_json(folder / arm / "metrics.json"), {}
-        for name, value in md.leaves(log).items() if log["steps"] else ():
-            group, _, key = name.rpartition(".")
-            logged[key] = (value, f" ({group.replace('_', ' ')})" if group else "")
-        parts = []
-        for key, label in TRAINING.items():
-            if key in logged:
-                value, group = logged[key]
-                parts.append(f"{md.number(value)} {label}{group}")
-        texts[arm] = ", ".join(parts)
+        log, path = files.read_json(training / arm / "metrics.json"), examples / arm / "report.json"
+        last = {name.rpartition(".")[2]: value for name, value in _numbers(log).items()}
+        parts = [_list(last, TRAINING)] if log["steps"] else []
+        counted = files.read_json(path)["train"] if path.exists() else {}
+        for kind in ("forms", "fallbacks"):
+            if counted.get(kind):
+                parts.append(f"{kind} of distractors: {_list(counted[kind])}")
+        texts[arm] = "; ".join(parts)
     return _group_arms("training", texts)
 
 
 def distractor_table(folder: Path) -> str:
     """Return a table of report.json: question set -> strategy -> form -> pairs, kept, dropped by reason."""
-    counts = {}
-    for name, strategies in _read_json(folder / "report.json").items():
+    rows = []
+    for name, strategies in files.read_json(folder / "report.json").items():
         for strategy, forms in strategies.items():
             for form, count in forms.items():
-                counts[strategy, form, name] = count
-    rows = []
-    for key, count in sorted(counts.items()):
-        dropped = _join(count["dropped"]) or md.NONE
-        rows.append([", ".join(key), md.number(count["pairs"]), md.number(count["kept"]), dropped])
-    return md.table(["distractors and placebos", "pairs", "kept", "dropped"], rows)
+                numbers = (f"{count[key]:,}" for key in ("pairs", "kept"))
+                rows.append([f"{strategy}, {form}, {name}", *numbers, _list(count["dropped"]) or md.NONE])
+    return md.table(["distractors and placebos", "pairs", "kept", "dropped"], sorted(rows))
 
 
 def evidence_table(path: Path) -> list[str]:
     """Return a table of evidence accuracy from the metrics of evaluate_evidence; nothing where no pair was counted."""
     rows = []
-    for name, metrics in sorted(_read_json(path).items()):
+    for name, metrics in sorted(files.read_json(path).items()):
         evidence = metrics.get("pseudo")  # absent where no annotator was asked
         if evidence and evidence["n"]:
             accuracy = Interval(*(evidence[key] for key in ("accuracy", "accuracy_low", "accuracy_high", "n")))
@@ -133,11 +99,12 @@ def _group_arms(label: str, texts: Mapping[str, str]) -> list[str]:
     return [f"- {label} ({', '.join(arms)}): {text}" for text, arms in arms_of.items()]
 
 
-def _join(numbers: Mapping[str, float]) -> str:
-    return ", ".join(f"{md.number(value)} {name.replace('_', ' ')}" for name, value in numbers.items())
+def _list(counts: Mapping[str, float], labels: Mapping[str, str] | None = None) -> str:
+    """Return the counts that are not 0 with their labels, by default their names."""
+    labels = labels or {key: re.sub(r"[._]", " ", key) for key in counts}
+    return ", ".join(f"{md.as_count(counts[key]):,} {label}" for key, label in labels.items() if counts.get(key))
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `dvc repro`")
-    return files.read_json(path)
+def _numbers(report: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a nested report by dotted name."""
+    return pd.json_normalize(report).select_dtypes("number").iloc[0].to_dict()

@@ -1,7 +1,6 @@
-"""Markdown of the report: cells, tables, names of metrics as people write them. Shares are shown in per cent."""
+"""Markdown of the report: cells, tables, titles of metrics and what they mean. Shares are shown in per cent."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,31 +10,47 @@ from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.statistics import Interval
 
 NONE = "–"
-# Titles of metrics with a cut-off, and of the rest; answer awareness has its own.
-_CUT_OFF = {
+# By metric, most without its cut-off; answer awareness has its own.
+TITLES = {
     "top": "top-{}", "mrr": "MRR@{}", "id_top": "top-{} by id", "id_mrr": "MRR@{} by id", "ndcg": "nDCG@{}",
     "map": "MAP@{}", "recall": "recall@{}", "all": "R-all@{}", "pr": "PR@{}",
     "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}", "one_hop_all": "one-hop R-all@{}",
-    "em_": "EM, top-{}", "f1_": "F1, top-{}",
+    "em_": "EM, top-{}", "f1_": "F1, top-{}", "em": "answer EM", "f1": "answer F1", "sp_em": "support EM",
+    "sp_f1": "support F1", "joint_em": "joint EM", "joint_f1": "joint F1",
+    "among_look_alikes": "top-1 among look-alikes",
 }  # fmt: skip
-_NAMED = {
-    "em": "answer EM", "f1": "answer F1", "sp_em": "support EM", "sp_f1": "support F1", "joint_em": "joint EM",
-    "joint_f1": "joint F1", "among_look_alikes": "top-1 among look-alikes",
-}  # fmt: skip
+# What the columns of the report and of the explorer mean.
+MEANINGS = {
+    "top": "questions with a hit among the first k: a passage that holds an answer, or a relevant one if no text can",
+    "mrr": "mean of 1 / rank of the first such hit, 0 where none is among the first k",
+    "id_top": "questions with a relevant passage among the first k, by what the source names",
+    "id_mrr": "mean of 1 / rank of the first relevant passage, 0 where none is among the first k",
+    "map": "mean precision at the ranks of the relevant passages among the first k",
+    "ndcg": "how high the relevant passages stand among the first k; 100 is the best order",
+    "recall": "share of the relevant passages that are among the first k",
+    "all": "questions with all supporting passages among the first k",
+}
 
 
 def title(metric: str) -> str:
     """`top5` -> top-5, `mrr100` -> MRR@100, `hop1_recall2` -> 1-recall@2, `aa_evidence` -> AA-evidence."""
     if metric in AWARENESS:
         return AWARENESS[metric].title
-    if metric in _NAMED:
-        return _NAMED[metric]
-    kind, cutoff = re.fullmatch(r"(.*\D)(\d+)", metric).groups()
-    return _CUT_OFF[kind].format(cutoff)
+    if metric in TITLES:
+        return TITLES[metric]
+    kind = metric.rstrip("0123456789")
+    return TITLES[kind].format(metric.removeprefix(kind))
 
 
 def titles(metrics: Iterable[str]) -> list[str]:
     return [title(metric) for metric in metrics]
+
+
+def explain(metric: str) -> str:
+    """Return the meaning of a column, in a few words."""
+    if metric in AWARENESS:
+        return f"{AWARENESS[metric].formula}, {AWARENESS[metric].meaning}"
+    return MEANINGS.get(metric.rstrip("0123456789"), title(metric))
 
 
 def pivot(
@@ -92,28 +107,10 @@ def bounded(interval: Interval, *, sign: str = "-", starred: bool = False) -> st
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table that is also aligned as plain text: first column to the left, the rest to the right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    rule = "|:" + "-" * (widths[0] + 1) + "|" + "".join("-" * (width + 1) + ":|" for width in widths[1:])
-    return "\n".join([_line(header, widths), rule, *(_line(row, widths) for row in rows)])
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
-    padded[0] = cells[0].ljust(widths[0])
-    return "| " + " | ".join(padded) + " |"
-
-
-def leaves(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the numbers of a nested report by dotted name, in the order of their names."""
-    numbers: dict[str, Any] = {}
-    for key in sorted(value):
-        name = f"{prefix}{key}"
-        if isinstance(value[key], Mapping):
-            numbers |= leaves(value[key], f"{name}.")
-        elif isinstance(value[key], int | float):
-            numbers[name] = value[key]
-    return numbers
-
-
-def number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    width, *widths = (max(map(len, column)) for column in zip(header, *rows, strict=True))
+    lines = []
+    for first, *others in [header, *rows]:
+        cells = [first.ljust(width), *map(str.rjust, others, widths)]
+        lines.append(f"| {' | '.join(cells)} |")
+    rule = [":" + "-" * (width + 1), *("-" * (other + 1) + ":" for other in widths)]
+    return "\n".join([lines[0], f"|{'|'.join(rule)}|", *lines[1:]])

@@ -1,9 +1,11 @@
-"""Sentences for whoever reads a report, its printed table or the explorer: which arm validation prefers, which arms are
-worse than what needs no training, and the commands that help. They are written once, to `NOTES`."""
+"""Sentences for readers of a report or the explorer: the arm that validation prefers, arms below no training."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import Outcomes
@@ -11,9 +13,56 @@ from eadpr.evaluation.statistics import Interval
 from eadpr.report import markdown as md
 from eadpr.report.config import UNTRAINED, ReportArms
 from eadpr.report.differences import compare
-from eadpr.report.validation import read_validation
+from eadpr.runtime import files
 
 NOTES = "notes.json"  # in the report's folder: of the collection, of each set, and the lines of Counts
+
+
+class ComparedValidations(NamedTuple):
+    """Average ranks, counted from 0, of the positives of `questions` among the same `passages`, by arm. `others` have
+    other questions or passages, e.g. negatives mined by another ranking, so that their ranks say nothing here."""
+
+    ranks: dict[str, float]
+    questions: int
+    passages: int
+    others: list[str]
+
+    @property
+    def preferred(self) -> str:
+        """The arm of the lowest rank, of equal ones the untrained encoder, else the first: where no step helps, every
+        arm keeps its first weights."""
+        return min(self.ranks, key=lambda arm: (self.ranks[arm], arm != UNTRAINED))
+
+
+def read_validation(training: Path, arms: Sequence[str]) -> ComparedValidations | None:
+    """Compare the logs of the arms in the folder `training`; None where none of them was validated.
+
+    Of arms with different questions or passages the largest group is compared, of equally large ones the first.
+    """
+    logs = {}
+    for arm in arms:
+        path = training / arm / "metrics.json"
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
+        logs[arm] = files.read_json(path)
+    pools = Counter(log["validation_pool"] for log in logs.values() if "validation_pool" in log)
+    if not pools:
+        return None
+    ((pool, _),) = pools.most_common(1)
+    compared = {arm: log for arm, log in logs.items() if log.get("validation_pool") == pool}
+    ranks = {arm: log["validation"]["average_rank"] for arm, log in compared.items()}
+    log = next(iter(compared.values()))
+    others = [arm for arm in arms if arm not in compared]
+    return ComparedValidations(ranks, log["validation_questions"], log["validation_passages"], others)
+
+
+def preferred_arm(collection: Path, arms: Sequence[str]) -> str | None:
+    """Return the arm that validation prefers; None where no arm was validated.
+
+    Give an arm that others repeat with other seeds, and not these: its first training stands for it.
+    """
+    validation = read_validation(collection / "training", arms)
+    return validation and validation.preferred
 
 
 def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
@@ -21,16 +70,16 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
     validation = read_validation(training, arms)
     if validation is None:
         return []
-    preferred = validation.preferred
-    others = [f"{arm} {rank:.2f}" for arm, rank in validation.ranks.items() if arm != preferred]
-    taken = "" if preferred == UNTRAINED else ", which `eadpr publish --to FOLDER` takes"
+    preferred, by_rank = validation.preferred, sorted(validation.ranks.items(), key=itemgetter(1))
     note = (
-        f"Validation prefers **{preferred}**{taken}: the positives of"
-        f" {validation.questions:,} held-out questions stand at rank {validation.ranks[preferred]:.2f} on average, from"
-        f" 0, among {validation.passages:,} passages ({', '.join(others) or 'no other arm is compared'})."
+        f"Validation prefers **{preferred}**: the positives of {validation.questions:,} held-out questions stand among"
+        f" {validation.passages:,} passages at this rank on average, from 0:"
+        f" {', '.join(f'{arm} {rank:.2f}' for arm, rank in by_rank)}."
     )
-    if preferred == UNTRAINED and others:
+    if preferred == UNTRAINED:
         note += " No training made the encoder better."
+    else:
+        note += " `eadpr publish --to FOLDER` takes it."
     if validation.others:
         note += f" Not compared, for want of the same questions and passages: {', '.join(validation.others)}."
     return [note]

@@ -19,10 +19,7 @@ from eadpr.report.summary import MeasuredRows
 from eadpr.storage.questions import read_question_ids
 
 BY_KIND = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "controlled_aa_evidence")
-TOP_K = {
-    "x_column": "k", "y_column": "accuracy", "x": "k (passages)", "y": "questions with an answer\nin the top k (%)",
-    "log": True, "marker": "",
-}  # fmt: skip
+TOP_K = {"x": "k (passages)", "y": "questions with an answer\nin the top k (%)", "log": True, "marker": ""}
 BEHIND = ("aa_evidence", "placebo", "controlled_aa_evidence")
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
@@ -38,14 +35,15 @@ def write_plots(
 ) -> None:
     """Write every plot; `means` cover the rows."""
     arms, names = list(settings.trainings), [name for names in settings.trainings.values() for name in names]
-    top_k, trained = top_k_points(measured, sets), [*names, *settings.one_hop]
-    plots.write(folder / "topk", top_k, list(settings.rows), "Top-k accuracy", partial(plots.lines, **TOP_K))
-    losses = loss_points(inputs.training, trained)
+    trained = [*names, *settings.one_hop]
+    draw_top_k = partial(plots.lines, **TOP_K)
+    plots.write(folder / "topk", top_k_points(measured, sets), list(settings.rows), "Top-k accuracy", draw_top_k)
+    losses = pd.concat([read_loss(inputs.training / name).assign(arm=name) for name in trained])
     plots.write(folder / "loss", losses, trained, "Training loss (each arm's own objective)", plots.losses)
     for kind in KINDS:
         if KINDS[kind].groups:
             points, title = kind_points(kind, means, arms, sets), f"Answer awareness by {KINDS[kind].title}"
-            plots.write(folder / f"aa_by_{kind}", points, arms, title, partial(plots.by_kind, kind=kind))
+            plots.write(folder / f"aa_by_{kind}", points, arms, title, plots.by_kind)
     points = score_difference_points(inputs.records, inputs.pairs, settings.trainings, sets, settings.bins)
     title = "Score differences behind awareness of the evidence"
     plots.write(folder / "score_differences", points, arms, title, plots.score_differences)
@@ -65,30 +63,16 @@ def top_k_points(measured: MeasuredRows, sets: Sequence[str]) -> pd.DataFrame:
 
 
 def top_k_curve(reciprocal_ranks: NDArray[np.float64], depth: int) -> list[float]:
-    """Return accuracy at k = 1 ... depth from 1 / rank of each question's first hit (0 for none), of float32
-    precision."""
+    """Return accuracy at k = 1 ... depth from 1 / rank of each question's first hit, 0 for none."""
     ranks = np.rint(1 / reciprocal_ranks[reciprocal_ranks > 0]).astype(int)
     hits_at_rank = np.bincount(ranks, minlength=depth + 1)[1 : depth + 1]
     return (np.cumsum(hits_at_rank) / len(reciprocal_ranks)).tolist()
 
 
-def loss_points(training: Path, trained: Sequence[str]) -> pd.DataFrame:
-    return pd.concat([read_loss(training / name).assign(arm=name) for name in trained])
-
-
 def read_loss(log: Path) -> pd.DataFrame:
     """Return columns `step` and `loss` of an arm's training log; an arm of 0 steps has the header alone."""
-    path = log / LOSS
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
-    try:
-        table = pd.read_csv(path, sep="\t", keep_default_na=False).drop(columns="timestamp", errors="ignore")
-        table = table.set_index("step").set_axis(["loss"], axis=1).reset_index()
-        return table.astype({"step": np.int64, "loss": np.float64})
-    except (KeyError, ValueError) as error:
-        raise ValueError(
-            f"{path} is no log of a training's loss ({error}); run `dvc repro` to train the arm"
-        ) from error
+    table = pd.read_csv(log / LOSS, sep="\t").drop(columns="timestamp", errors="ignore")
+    return table.set_axis(["step", "loss"], axis=1).astype({"step": np.int64, "loss": np.float64})
 
 
 def kind_points(kind: KindName, means: pd.DataFrame, arms: Sequence[str], sets: Sequence[str]) -> pd.DataFrame:
@@ -103,7 +87,7 @@ def kind_points(kind: KindName, means: pd.DataFrame, arms: Sequence[str], sets: 
 
 def score_difference_points(records: Path, pairs: Path, arms: Rows, sets: Sequence[str], bins: int) -> pd.DataFrame:
     """Return the histograms of `BEHIND`, in the same bins for all of a question set."""
-    parts = []
+    parts = [pd.DataFrame(columns=["difference", "low", "high", "share", "arm", "metric", "question_set"])]
     for name in sets:
         values, questions = {}, pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string())
         for arm, names in arms.items():
@@ -116,13 +100,11 @@ def score_difference_points(records: Path, pairs: Path, arms: Rows, sets: Sequen
             shares = bin_shares(values[metric, arm], edges)
             histogram = pd.DataFrame({"difference": (low + high) / 2, "low": low, "high": high, "share": shares})
             parts.append(histogram.assign(arm=arm, metric=metric, question_set=name))
-    empty = pd.DataFrame(columns=["difference", "low", "high", "share", "arm", "metric", "question_set"])
-    return pd.concat(parts or [empty])
+    return pd.concat(parts[1:] or parts)
 
 
 def bin_edges(differences: Iterable[NDArray[np.float64]], bins: int) -> list[float]:
-    """Return the edges of about `bins` equal bins over the bulk of all arms' values together; 0 is an edge, so that no
-    bin mixes signs."""
+    """Return the edges of about `bins` equal bins over the bulk of all values; 0 is an edge: no bin mixes signs."""
     values = np.concatenate(list(differences))
     low, high = np.quantile(values, [OUTER, 1 - OUTER])
     low, high = min(low, 0.0), max(high, 0.0)
@@ -136,6 +118,5 @@ def bin_shares(values: NDArray[np.float64], edges: Sequence[float]) -> list[floa
 
     A bin takes its upper edge, so that a difference of 0, a tie, stands on the negative side, as in AA.
     """
-    upper = np.searchsorted(np.asarray(edges), values, side="left")
-    counts = np.bincount(np.clip(upper, 1, len(edges) - 1) - 1, minlength=len(edges) - 1)
-    return (counts / len(values)).tolist()
+    places = pd.cut(np.clip(values, edges[0], edges[-1]), edges, labels=False, include_lowest=True)
+    return (np.bincount(places, minlength=len(edges) - 1) / len(values)).tolist()

@@ -15,11 +15,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from eadpr.evaluation.awareness import AWARENESS, symbol
 from eadpr.evaluation.config import BM25
-from eadpr.evaluation.kinds import KindName
 from eadpr.report import markdown as md
 from eadpr.report.config import UNTRAINED
 from eadpr.runtime import files
@@ -59,23 +57,26 @@ def look(arms: Sequence[str]) -> dict[str, dict[str, str]]:
 
 
 def write(path: Path, points: pd.DataFrame, arms: Sequence[str], title: str, draw: Draw) -> None:
-    """Write `path`.csv with a row per point, floats with six digits, and `path`.svg, if there are points; `draw` draws
-    those of a panel."""
+    """Write `path`.csv with a row per point and, if there are points, `path`.svg, where `draw` draws a panel."""
     files.write_text(path.with_suffix(".csv"), points.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
     if len(points):
         files.write_text(path.with_suffix(".svg"), svg(_panels(points), partial(draw, arms=arms), title, arms))
 
 
 def lines(
-    axes: Axes, points: pd.DataFrame, arms: Sequence[str], *, x_column: str, y_column: str, x: str, y: str = "%",
-    log: bool = False, marker: str = ".",
-) -> None:  # fmt: skip
-    """Draw the shares of `y_column` over `x_column`; `x` and `y` label the axes."""
-    styles = look(arms)
+    axes: Axes, points: pd.DataFrame, arms: Sequence[str], *, x: str, y: str = "%", log: bool = False, marker: str = "."
+) -> None:
+    """Draw the shares of the second column over the first; `x` and `y` label the axes."""
+    styles, (x_column, y_column) = look(arms), points.columns[:2]
     for arm, curve in _by_arm(points, arms):
         axes.plot(curve[x_column], 100 * curve[y_column], marker=marker, label=arm, **styles[arm])
     if log:
-        _set_log_ticks(axes, points[x_column].max())
+        deepest = points[x_column].max()
+        axes.set_xscale("log")
+        axes.set_xlim(1, max(deepest, 2))
+        ticks = [k for k in TICKS if k <= deepest]
+        axes.set_xticks(ticks, map(str, ticks))
+        axes.minorticks_off()
     axes.set_xlabel(x)
     axes.set_ylabel(y)
 
@@ -93,10 +94,10 @@ def losses(axes: Axes, points: pd.DataFrame, arms: Sequence[str]) -> None:
     axes.set_ylim(bottom=0)
 
 
-def by_kind(axes: Axes, points: pd.DataFrame, arms: Sequence[str], *, kind: KindName) -> None:
-    """Draw bars of the `share` of `pairs` by the groups of a kind."""
-    styles, groups, present = look(arms), list(points[kind].unique()), _by_arm(points, arms)
-    width = 0.8 / max(len(present), 1)
+def by_kind(axes: Axes, points: pd.DataFrame, arms: Sequence[str]) -> None:
+    """Draw bars of the `share` of `pairs` by the groups of questions in the first column."""
+    kind, styles, present = points.columns[0], look(arms), _by_arm(points, arms)
+    groups, width = list(points[kind].unique()), 0.8 / len(present)
     for i, (arm, bars) in enumerate(present):
         x = [groups.index(group) - 0.4 + (i + 0.5) * width for group in bars[kind]]
         axes.bar(x, 100 * bars["share"], width=0.92 * width, label=arm, color=styles[arm]["color"])
@@ -133,16 +134,8 @@ def _panels(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _by_arm(points: pd.DataFrame, arms: Sequence[str]) -> list[tuple[str, pd.DataFrame]]:
     """Return the arms that have points, with these."""
-    by_arm = [(arm, points[points["arm"] == arm]) for arm in arms]
-    return [(arm, of_arm) for arm, of_arm in by_arm if len(of_arm)]
-
-
-def _set_log_ticks(axes: Axes, deepest: int) -> None:
-    axes.set_xscale("log")
-    axes.set_xlim(1, max(deepest, 2))
-    axes.xaxis.set_major_locator(FixedLocator([k for k in TICKS if k <= deepest]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:g}"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    groups = dict(iter(points.groupby("arm")))
+    return [(arm, groups[arm]) for arm in arms if arm in groups]
 
 
 def svg(panels: Mapping[str, T], draw: Callable[[Axes, T], None], title: str, arms: Sequence[str]) -> str:
@@ -153,20 +146,16 @@ def svg(panels: Mapping[str, T], draw: Callable[[Axes, T], None], title: str, ar
         figure = Figure(figsize=(PANEL[0] * columns, PANEL[1] * rows), layout="constrained")
         FigureCanvasSVG(figure)
         grid = figure.subplots(rows, columns, squeeze=False).ravel()
-        axes, spare = grid[: len(panels)], grid[len(panels) :]
-        for axis in spare:
-            axis.set_axis_off()
-        for axis, (name, points) in zip(axes, panels.items(), strict=True):
-            draw(axis, points)
-            if len(panels) > 1:
-                axis.set_title(name)
+        for axes in grid[len(panels) :]:
+            axes.set_axis_off()
         handles = {}
-        for axis in axes:
-            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-                handles[label] = handle
+        for axes, (name, points) in zip(grid, panels.items(), strict=False):
+            draw(axes, points)
+            axes.set_title(name)
+            drawn, labels = axes.get_legend_handles_labels()
+            handles |= dict(zip(labels, drawn, strict=True))
+        figure.suptitle(title, fontsize=11)
         labels = [arm for arm in arms if arm in handles]
-        names = list(panels)
-        figure.suptitle(f"{title}: {names[0]}" if len(names) == 1 and names[0] else title, fontsize=11)
         if labels:
             in_order = [handles[label] for label in labels]
             figure.legend(in_order, labels, loc="outside lower center", ncols=min(len(labels), 6))

@@ -76,9 +76,10 @@ def read_means(tables: Mapping[str, Path], question_sets: Sequence[str], positio
         for name in question_sets:
             if name not in present:
                 raise ValueError(f"{path} has no question set {name!r} (it has {', '.join(present)}); run `dvc repro`")
+        groups = groups[groups["question_set"].isin(question_sets)]
         values = groups[~groups["metric"].isin(COUNTED)]
         means = pd.concat([values, *_counts(groups), _macro_means(groups, values)])
-        parts.append(means[means["question_set"].isin(question_sets)].assign(row=row))
+        parts.append(means.assign(row=row))
     return pd.concat(parts)[[*KEYS, "mean", "n"]].astype({"mean": np.float64, "n": np.float64})
 
 
@@ -98,17 +99,17 @@ def _counts(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
         for name, column in names.items():
             counted = rows if name == "n" else rows[rows["by"] == ""]
             yield counted.assign(metric=name, n=counted[column], mean=np.nan)
-    for metric in ("no_answers", "unjudged"):  # a set without such questions has a count of 0
-        sets_with = {*groups[groups["metric"] == metric]["question_set"]}
-        without = pd.DataFrame({"question_set": [x for x in groups["question_set"].unique() if x not in sets_with]})
-        yield without.assign(by="", group="", metric=next(iter(COUNTED[metric])), n=0, mean=np.nan)
+            if metric in ("no_answers", "unjudged"):  # a set without such questions has a count of 0
+                without = set(groups["question_set"]) - set(rows["question_set"])
+                zeros = pd.DataFrame({"question_set": sorted(without)})
+                yield zeros.assign(by="", group="", metric=name, n=0, mean=np.nan)
 
 
 def _macro_means(groups: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
+    """Return the macro averages of sets of several relations in which every question has one."""
     everyone = groups[groups["metric"].isin(EVERYONE)]
     relations = everyone[everyone["by"] == "relation"].groupby("question_set")["n"].agg(["size", "sum"])
     questions = everyone[everyone["by"] == ""].set_index("question_set")["n"]
-    # Only sets of several relations in which every question has one.
     relations = relations["size"][(relations["size"] > 1) & (relations["sum"] == questions.reindex(relations.index))]
     of_relations = values[(values["by"] == "relation") & values["question_set"].isin(relations.index)]
     by_metric = of_relations.groupby(["question_set", "metric"], sort=False, as_index=False)
@@ -123,8 +124,7 @@ def round_means(means: pd.DataFrame) -> pd.DataFrame:
 
 
 def average_trainings(means: pd.DataFrame, rows: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Return means over the trainings of each of `rows`, where all of them have a value; `spread` is the standard
-    deviation of a sample, NaN of a single training."""
+    """Return means over each row's trainings, where all have a value; `spread` is their standard deviation."""
     arms = pd.DataFrame([(arm, name) for arm, names in rows.items() for name in names], columns=["arm", "row"])
     means = arms.merge(means, on="row").drop(columns="row").rename(columns={"arm": "row"})
     groups = means.groupby(KEYS, sort=False)
@@ -134,21 +134,17 @@ def average_trainings(means: pd.DataFrame, rows: Mapping[str, Sequence[str]]) ->
 
 
 def nest_means(means: pd.DataFrame) -> dict[str, Any]:
-    """Return the means of one row as its JSON file has them: by question set each metric and, where not every question
-    has one value, their number; and the same below the kind and group of questions."""
+    """Return the means of one row as its JSON file has them: by set, kind and group, with counts of values."""
     result: dict[str, Any] = {}
     for mean in means.itertuples(index=False):
         target = result.setdefault(mean.question_set, {})
         for key in (f"by_{mean.by}" if mean.by in KINDS else mean.by, mean.group):
             if key:
                 target = target.setdefault(key, {})
-        n = md.as_count(mean.n)
-        if np.isnan(mean.mean):
-            target[mean.metric] = n
-        elif mean.metric.startswith(ONE_HOP):
-            target.setdefault("one_hop", {})[mean.metric.removeprefix(ONE_HOP)] = round(mean.mean, DIGITS)
-        else:
-            target[mean.metric] = round(mean.mean, DIGITS)
-            if mean.by != MACRO and (name := count_name(mean.metric)):
-                target[name] = n
+        metric, n = mean.metric, md.as_count(mean.n)
+        if metric.startswith(ONE_HOP):
+            target, metric = target.setdefault("one_hop", {}), metric.removeprefix(ONE_HOP)
+        elif not np.isnan(mean.mean) and mean.by != MACRO and (name := count_name(metric)):
+            target[name] = n
+        target[metric] = n if np.isnan(mean.mean) else round(mean.mean, DIGITS)
     return result

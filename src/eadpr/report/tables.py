@@ -1,27 +1,65 @@
 """The report's tables of one question set, in Markdown."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from eadpr.evaluation.awareness import AWARENESS, of_trainings
-from eadpr.evaluation.config import BM25, count_name
+from eadpr.evaluation.awareness import AWARENESS, CONTROLLED, of_trainings
+from eadpr.evaluation.config import BM25
 from eadpr.evaluation.kinds import KINDS, KindName
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms, Rows
 from eadpr.report.differences import comparisons, difference_table
-from eadpr.report.pair_texts import PairTexts
 from eadpr.report.summary import MACRO
 from eadpr.storage.questions import read_question_ids
+from eadpr.supervision.config import PLACEBOS, Strategy
+from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
+from eadpr.text.answers import answer_spans
 
 COSINE = 1.001  # no score is larger, but for rounding
 PATH_MEASURES = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # each at k
 AA_EVIDENCE = ("aa_evidence", "controlled_aa_evidence")  # their distractors may hold an answer
+
+
+class PairTexts(NamedTuple):
+    """Chance levels of awareness that the texts alone give, without any encoder.
+
+    `by_length`: by controlled metric, the share of pairs in which the text that should score higher has more
+    characters. `answered` of `distractors` hold an answer."""
+
+    by_length: dict[str, float]
+    answered: int = 0
+    distractors: int = 0
+
+
+def compare_texts(
+    records: Path, positives: Path, distractors: Path, name: str, strategy: Strategy, metrics: Collection[str]
+) -> PairTexts:
+    """Compare the texts of the question set `name`; `positives` and `distractors` are tables."""
+    controlled = [metric for metric in CONTROLLED if metric in metrics]
+    if not controlled:
+        return PairTexts({})
+    variants = {strategy: "distractor"} | {placebo: placebo for placebo in PLACEBOS}
+    longer, answered = defaultdict(list), []
+    ids = read_question_ids(records / "question_sets.parquet", [name])
+    for pair, texts_by_strategy in first_pairs_with_cuts(records, positives, distractors, [*variants], ids):
+        answers, kind = pair.question.answers, pair.question.answer_kind
+        texts = {variants[removed]: text for removed, text in texts_by_strategy.items()}
+        texts["masked"] = mask_answers(pair.passage.text, answers, kind)
+        if "distractor" in texts:
+            answered.append(bool(answer_spans(answers, texts["distractor"], kind)))
+        for metric in controlled:
+            above, below = (texts.get(variant) for variant in AWARENESS[metric][:2])
+            if above is not None and below is not None:
+                longer[metric].append(len(above) > len(below))
+    by_length = {metric: sum(flags) / len(flags) for metric, flags in longer.items()}
+    return PairTexts(by_length, sum(answered), len(answered))
 
 
 def tables_of_set(
@@ -36,16 +74,13 @@ def tables_of_set(
     means = means[means["question_set"] == name]
     totals = means[means["by"] == ""]
     count = totals[(totals["row"] == BM25) & (totals["metric"] == "n")]["n"].item()
+    compared = comparisons(outcomes, settings.comparisons, name, settings.differences)
     return [
         f"## {name}: {count:,.0f} questions",
         *main_table(totals, settings.rows, settings.columns, texts),
         *notes,
         *macro_table(means[means["by"] == MACRO], [*settings.rows], settings.columns),
-        *difference_table(
-            comparisons(outcomes, settings.comparisons, name, settings.differences),
-            md.titles(settings.differences),
-            settings,
-        ),
+        *difference_table(compared, md.titles(settings.differences), settings),
         *removed_table(totals, [*settings.trainings], settings.columns, texts),
         *two_hop_table(means, [row for row in settings.rows if row in settings.one_hop]),
         *tables_by_kind(means, settings.by),
@@ -53,31 +88,24 @@ def tables_of_set(
 
 
 def main_table(totals: pd.DataFrame, rows: Rows, columns: Sequence[str], texts: PairTexts) -> list[str]:
-    parts = [md.pivot(totals, ["%"], rows.keys(), columns, spread=True), *explain_columns(columns, texts)]
+    parts = [md.pivot(totals, ["%"], rows.keys(), columns, spread=True), explain_columns(columns, texts)]
     repeated = ", ".join(f"{row} {len(names)}" for row, names in rows.items() if len(names) > 1)
     if repeated:
         parts.append(f"Mean ± standard deviation over trainings with different seeds: {repeated}.")
     return parts
 
 
-def explain_columns(columns: Sequence[str], texts: PairTexts) -> list[str]:
-    """Explain which columns count answers and which ids, and what the columns of awareness compare."""
-    by_answer = [md.title(metric) for metric in columns if re.fullmatch(r"(top|mrr)\d+", metric)]
-    by_id = [md.title(metric) for metric in columns if count_name(metric) == "n_relevant"]
-    lines = []
-    if by_answer:
-        lines.append(f"- By answer in the text, or by passage id where no text can hold one: {', '.join(by_answer)}.")
-    if by_id:
-        lines.append(f"- By passage id: {', '.join(by_id)}.")
+def explain_columns(columns: Sequence[str], texts: PairTexts) -> str:
+    """Return a line per kind of column: its titles and what it means."""
+    titles: dict[str, list[str]] = {}
     for metric in columns:
-        if metric in AWARENESS:
-            line = f"- {AWARENESS[metric].title}: {AWARENESS[metric].formula}, {AWARENESS[metric].meaning}"
-            if metric in texts.by_length:
-                line += f", of length alone {100 * texts.by_length[metric]:.1f}"
-            if metric in AA_EVIDENCE and texts.answered:
-                line += f"; {texts.answered:,} of {texts.distractors:,} p* hold an answer still"
-            lines.append(line)
-    return ["\n".join(lines)] if lines else []
+        text = md.explain(metric)
+        if metric in texts.by_length:
+            text += f", of length alone {100 * texts.by_length[metric]:.1f}"
+        if metric in AA_EVIDENCE and texts.answered:
+            text += f"; {texts.answered:,} of {texts.distractors:,} p* hold an answer still"
+        titles.setdefault(text, []).append(md.title(metric))
+    return "\n".join(f"- {', '.join(of_text)}: {text}" for text, of_text in titles.items())
 
 
 def macro_table(macro: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -86,11 +114,9 @@ def macro_table(macro: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]
         return []
     relations = macro[macro["metric"] == "relations"]["n"].max()
     columns = [metric for metric in columns if metric in set(macro["metric"])]
-    fewer = macro["metric"].isin({*columns} & {*AWARENESS}) & (macro["n"] < relations)
-    intro = f"Mean over the {relations:.0f} relations (%)"
-    if fewer.any():
-        intro += "; n of them where not all have such pairs"
-    return [f"{intro}:", md.pivot(macro.assign(n=macro["n"].where(fewer)), ["macro"], rows, columns, spread=True)]
+    fewer = macro.assign(n=macro["n"].where(macro["n"] < relations))
+    intro = f"Mean over the {relations:.0f} relations (%); n of them where not all have such pairs:"
+    return [intro, md.pivot(fewer, ["macro"], rows, columns, spread=True)]
 
 
 def removed_table(totals: pd.DataFrame, arms: Sequence[str], columns: Sequence[str], texts: PairTexts) -> list[str]:
@@ -101,30 +127,28 @@ def removed_table(totals: pd.DataFrame, arms: Sequence[str], columns: Sequence[s
     if not unexplained:
         return []
     table = md.pivot(totals, ["arm"], arms, probed)
-    return ["Answer awareness by what is removed (%):", table, *explain_columns(unexplained, texts)]
+    return ["Answer awareness by what is removed (%):", table, explain_columns(unexplained, texts)]
 
 
 def two_hop_table(means: pd.DataFrame, rows: Sequence[str]) -> list[str]:
     """Return measures of paths, of all questions with hops and of each kind of them; nothing without paths."""
     hops = means[means["row"].isin(rows) & means["by"].isin(["", "hop_type"])]
-    metrics = set(hops["metric"])
-    cutoffs = sorted(int(metric[2:]) for metric in metrics if re.fullmatch(r"pr\d+", metric))
-    columns = [f"{measure}{k}" for measure in PATH_MEASURES for k in cutoffs if f"{measure}{k}" in metrics]
+    counted = hops[hops["metric"].str.fullmatch(r"pr\d+")]
+    cutoffs = sorted(int(metric[2:]) for metric in counted["metric"].unique())
+    columns = [f"{measure}{k}" for measure in PATH_MEASURES for k in cutoffs]
+    columns = [metric for metric in columns if metric in set(hops["metric"])]
     if not columns:
         return []
     labels = {}
-    for row in rows:
-        counted = hops[(hops["row"] == row) & (hops["metric"] == f"pr{cutoffs[0]}")].sort_values("group")
-        for kind, n in zip(counted["group"], counted["n"], strict=True):
-            labels[f"{row}/{kind}"] = [row, kind or "all", f"{n:,.0f}"]
+    for mean in counted.sort_values("group", kind="stable").itertuples():
+        labels[f"{mean.row}/{mean.group}"] = [mean.row, mean.group or "all", f"{mean.n:,.0f}"]
     intro = (
         "Two hops (%): whether the k/2 best paths hold all supporting passages (R-all), any of them (PR), a path of"
-        " just them (path recall), one as a first hop (1-recall)"
+        " just them (path recall), one as a first hop (1-recall); one-hop: the k best passages of the arm whose"
+        " examples the model learnt from:"
     )
-    if any(metric.startswith("one_hop") for metric in columns):
-        intro += "; one-hop: the k best passages of the arm whose examples the model learnt from"
     keyed = hops.assign(key=hops["row"] + "/" + hops["group"])
-    return [f"{intro}:", md.pivot(keyed, ["%", "questions", "n"], labels, columns, row_key="key")]
+    return [intro, md.pivot(keyed, ["%", "questions", "n"], labels, columns, row_key="key")]
 
 
 def tables_by_kind(means: pd.DataFrame, metrics_by_kind: Mapping[KindName, Sequence[str]]) -> list[str]:
@@ -146,8 +170,7 @@ def tables_by_kind(means: pd.DataFrame, metrics_by_kind: Mapping[KindName, Seque
 
 
 def score_table(records: Path, pairs: Path, name: str, arms: Rows) -> list[str]:
-    """Return means over pairs of the scores behind AA and its controls, and of their differences on either side of 0
-    (PiCL, Table 5 and Figure 5); an arm's trainings weigh alike."""
+    """Return mean scores of the texts compared, and of their differences (PiCL, Table 5 and Figure 5)."""
     questions = pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string())
     rows = list(_score_rows(pairs, questions, arms))
     if not rows:

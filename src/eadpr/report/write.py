@@ -6,7 +6,8 @@ trained with several seeds has one row: means over its trainings. What near-dupl
 stands in sections that the stage adds.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,16 @@ from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.kinds import positions
 from eadpr.report import counts, plot_data
 from eadpr.report.config import ReportArms, ReportInputs
+from eadpr.report.inactive import delete_inactive
 from eadpr.report.notes import NOTES, note_lower, note_validation
-from eadpr.report.pair_texts import compare_texts
 from eadpr.report.summary import ONE_HOP, average_trainings, load_rows, nest_means, round_means
-from eadpr.report.tables import score_table, tables_of_set
+from eadpr.report.tables import compare_texts, score_table, tables_of_set
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
 
 HEADLINES = 30  # numbers at most, so that `dvc exp show` and `dvc metrics diff` can be read
-
-
 Section = Callable[[Path, pd.DataFrame], list[str]]
 
 
@@ -52,7 +51,7 @@ def run(
         texts = compare_texts(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
         parts += tables_of_set(name, means, measured.outcomes, texts, lower[name], settings)
         parts += score_table(inputs.records, inputs.pairs, name, settings.trainings)
-    counted = _counts(inputs, by_row, settings, passages)
+    counted = _counts(inputs, by_row, settings)
     parts += ["## Counts", *counted]
     with files.new_folder(out) as folder:
         plot_data.write_plots(folder, measured, means, settings, sets.evaluate, inputs)
@@ -72,52 +71,35 @@ def headlines(
 ) -> dict[str, dict[str, float]]:
     """Return at most `HEADLINES` shares: of the question set `name` the columns of the table for every row (the first,
     then controlled awareness, AA and placebo rates), as many as there is room for; and the accuracy of the evidence."""
-    shown = {}
-    evidence = files.read_json(accuracy).get(name, {}).get("pseudo", {})
-    if "accuracy" in evidence:
-        shown["evidence"] = {"accuracy": evidence["accuracy"]}
     ordered = sorted(columns[1:], key=lambda metric: (metric not in CONTROLLED, metric not in AWARENESS))
     rows = list(by_row)[: HEADLINES - 1]
     metrics = [columns[0], *ordered][: max(1, (HEADLINES - 1) // len(rows))]
+    shown = {}
     for row in rows:
         values = by_row[row][name]
-        shown[row] = {metric: round(values[metric], 6) for metric in metrics if metric in values}
+        shown[row] = {metric: values[metric] for metric in metrics if metric in values}
+    evidence = files.read_json(accuracy).get(name, {}).get("pseudo", {})
+    if "accuracy" in evidence:
+        shown["evidence"] = {"accuracy": evidence["accuracy"]}
     return shown
 
 
 def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
-    """Delete the files of arms that are no longer active, and return their paths. DVC's cache and git still have them.
-
-    DVC hashes these folders whole: a file of no stage would make dvc.lock differ from a fresh clone's.
-    """
-    names = {name for trainings in settings.rows.values() for name in trainings}
+    """Delete the files of arms that are no longer active, and return their paths."""
+    folders = (inputs.training, inputs.negatives, inputs.examples)
     active = set()
-    for name in names:
+    for name in chain.from_iterable(settings.rows.values()):
         active |= {inputs.outcomes / f"{name}.parquet", inputs.pairs / f"{name}.parquet"}
-        active |= {folder / name for folder in (inputs.training, inputs.negatives, inputs.examples)}
-    wings = {
-        "robustness": (settings.robustness, ""),
-        "reading": (settings.reading, ".parquet"),
-        "answers": (settings.reading, ".parquet"),
-    }
-    for kind, (measured, suffix) in wings.items():
-        for trainings in measured.trainings.values():
-            active |= {inputs.outcomes / kind / by / f"{name}{suffix}" for by in measured.by for name in trainings}
-    inactive = []
-    for folder in (inputs.outcomes, inputs.pairs, inputs.training, inputs.negatives, inputs.examples):
-        inactive += _find_inactive(folder, active)
-    for path in inactive:
-        files.discard(path)
-    return inactive
-
-
-def _find_inactive(folder: Path, active: Collection[Path]) -> Iterator[Path]:
-    """Yield the paths that are not active and hold nothing active."""
-    for path in sorted(folder.glob("[!.]*")):
-        if any(path in file.parents for file in active):
-            yield from _find_inactive(path, active)
-        elif path not in active:
-            yield path
+        active |= {folder / name for folder in folders}
+    wings = (
+        ("robustness", settings.robustness, ""),
+        ("reading", settings.reading, ".parquet"),
+        ("answers", settings.reading, ".parquet"),
+    )
+    for kind, measured, suffix in wings:
+        names = chain.from_iterable(measured.trainings.values())
+        active |= {inputs.outcomes / kind / by / f"{name}{suffix}" for by, name in product(measured.by, names)}
+    return [path for folder in (inputs.outcomes, inputs.pairs, *folders) for path in delete_inactive(folder, active)]
 
 
 def _add_one_hop(means: pd.DataFrame, one_hop: Mapping[str, str]) -> pd.DataFrame:
@@ -130,12 +112,12 @@ def _add_one_hop(means: pd.DataFrame, one_hop: Mapping[str, str]) -> pd.DataFram
     return pd.concat(parts)
 
 
-def _counts(inputs: ReportInputs, by_row: dict[str, Any], settings: ReportArms, passages: int) -> list[str]:
-    trainings = [name for names in settings.trainings.values() for name in names]
-    deepest = max(int("0" + "".join(filter(str.isdigit, metric))) for metric in settings.columns)
-    lines = counts.count_questions(by_row) + counts.short_rankings(by_row, min(deepest, passages))
-    lines += counts.count_negatives(inputs.negatives, trainings)
-    lines += counts.count_forms(inputs.examples, trainings)
-    lines += counts.count_training(inputs.training, [*trainings, *settings.one_hop])
+def _counts(inputs: ReportInputs, by_row: dict[str, Any], settings: ReportArms) -> list[str]:
+    trainings = [*chain.from_iterable(settings.trainings.values())]
+    lines = [
+        *counts.count_questions(by_row),
+        *counts.count_negatives(inputs.negatives, trainings),
+        *counts.count_training(inputs.training, inputs.examples, [*trainings, *settings.one_hop]),
+    ]
     table = counts.distractor_table(inputs.distractors)
     return ["\n".join(lines), table, *counts.evidence_table(inputs.accuracy)]

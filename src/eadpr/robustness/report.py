@@ -19,7 +19,6 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 
 ReadValues = Callable[[str, int, str], Trainings]  # the values of an arm among so many near-duplicates, in a column
-CURVES = {"x_column": "near_duplicates", "y_column": "share", "x": "near-duplicates per question"}
 
 
 class Scope(NamedTuple):
@@ -61,7 +60,7 @@ def report_robustness(
         for name in sets.evaluate:
             parts += report_set(measured, name, scope)
         points = list_points(measured.rows, scope, sets.evaluate)
-        draw = partial(plots.lines, **CURVES)
+        draw = partial(plots.lines, x="near-duplicates per question")
         plots.write(folder / f"robustness-{generator}", points, scope.arms, "As near-duplicates join the corpus", draw)
     return parts
 
