@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from eadpr.runtime.section import Section
 from eadpr.settings.model import Name
-from eadpr.settings.resolve import checked, configs, merged
+from eadpr.settings.resolve import configs, merged
 from eadpr.settings.yaml import of_collection, read_yaml
 from eadpr.studies.overrides import apply_overrides, override_key
 
@@ -50,7 +50,10 @@ def read_studies(folder: Path) -> dict[str, Study]:
         for name, values in read_yaml(path).items():
             if name in studies:
                 raise ValueError(f"{path}: {name}: another file has a study of this name too; rename one")
-            studies[name] = checked(Study, values, f"{name}.", path=path)
+            try:
+                studies[name] = Study.model_validate(values)
+            except ValidationError as error:
+                raise ValueError(f"{path}: {name}: {error}") from error
     if not studies:
         raise FileNotFoundError(f"{folder} has no YAML file with a study")
     return studies
