@@ -36,7 +36,8 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
         _sync(path.parent)
     except OSError as error:
-        error.filename = error.filename or str(path)  # of a full disk, which names no file
+        if error.errno and error.filename is None:  # a full disk
+            error.filename = str(path)
         raise
     finally:
         discard(temporary)
