@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eadpr.corpus.formats.entity_questions import read_entity_questions
 from eadpr.corpus.formats.paq import Paq, sample_paq
 from eadpr.corpus.formats.trex_facts import Facts, assign_splits, facts_reader
 from eadpr.corpus.rows import digest
@@ -138,26 +137,19 @@ def test_facts_become_records_that_are_in_several_sets(tmp_path):
 ITEMS = [{"question": "where was a born?", "answers": ["x", "y"]}, {"question": "where was b born?", "answers": ["z"]}]
 
 
-@pytest.mark.parametrize("packed", [True, False])
-def test_entity_questions_have_relation_and_split_of_their_file(tmp_path, packed):
-    path = tmp_path / ("P19.dev.json.gz" if packed else "P19.dev.json")
-    text = json.dumps(ITEMS, indent=4).encode()
-    path.write_bytes(gzip.compress(text) if packed else text)
-    found = list(read_entity_questions(path))
-    expected = [(item["question"], item["answers"], "P19", "entity-questions", "dev") for item in ITEMS]
-    assert [(q.question, q.answers, q.relation, q.set, q.split) for q in found] == expected
-
-
 def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
     with zipfile.ZipFile(tmp_path / "dataset.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("dataset/test/P20.test.json", "dataset/dev/P19.dev.json", "__MACOSX/dataset/dev/._P19.dev.json"):
             archive.writestr(name, json.dumps(ITEMS))
         archive.writestr("dataset/README.md", "no questions")
-    records, _ = prepared(tmp_path, {"kind": "entity_questions", "path": "dataset.zip"})
-    assert [(q.id, q.relation) for q in rows(records, "questions")] == [
-        ("entity-questions/dev:1", "P19"), ("entity-questions/dev:2", "P19"), ("entity-questions/test:1", "P20"),
-        ("entity-questions/test:2", "P20"),
+    write(tmp_path / "P17.dev.json.gz", gzip.compress(json.dumps(ITEMS, indent=4).encode()))
+    files = [{"kind": "entity_questions", "path": name} for name in ("dataset.zip", "P17.dev.json.gz")]
+    records, _ = prepared(tmp_path, *files)
+    found = rows(records, "questions")
+    assert [(q.id.removeprefix("entity-questions/"), q.relation) for q in found] == [
+        ("dev:1", "P19"), ("dev:2", "P19"), ("test:1", "P20"), ("test:2", "P20"), ("dev:3", "P17"), ("dev:4", "P17"),
     ]  # fmt: skip
+    assert [(q.question, q.answers) for q in found] == [(item["question"], item["answers"]) for item in ITEMS] * 3
 
 
 def write_paq(path: Path, generated: list[list[str]]) -> Path:

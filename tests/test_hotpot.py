@@ -219,15 +219,10 @@ class TestRealFiles:
     def test_counts(self, sample):
         records, report = sample
         assert report["passages"] == report["passages_from_contexts"] == 5912
-        assert report["gold_sentences_missing"] == 0
-        assert (report["contexts_with_other_text"], report["gold_lost_to_other_text"]) == (0, 0)
-        for name in ("train", "dev"):
-            counts = report["sets"][f"hotpot/{name}"]
-            assert (counts["questions"], counts["positive"], counts["with_gold"]) == (300, 600, 300)
+        assert (report["gold_sentences_missing"], report["contexts_with_other_text"]) == (0, 0)
         asked = rows(records, "questions")
         assert Counter(q.type for q in asked) == {"bridge": 468, "comparison": 132}
         assert Counter(q.answer_kind for q in asked) == {"string": 565, "yes-no": 35}
-        assert all(len(q.hops) == 2 for q in asked)
 
     def test_the_gold_evidence_is_every_supporting_sentence(self, sample):
         records, _ = sample

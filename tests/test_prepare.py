@@ -154,8 +154,8 @@ def test_a_share_that_leaves_a_side_empty_is_refused(tmp_path):
     ({"kind": "paq", "path": "x", "set": "s", "split": "t"}, "paq have no set and split"),
 ])  # fmt: skip
 def test_settings_of_a_file_are_checked(fields, said):
-    with pytest.raises(ValueError, match=r"^file: ") as raised:
-        checked(File, fields, path=Path("file"))
+    with pytest.raises(ValueError, match=r"^params\.yaml: file") as raised:
+        checked(File, fields, "file.")
     assert said in str(raised.value)
     assert "secret" not in str(raised.value)
 

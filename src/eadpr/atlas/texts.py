@@ -38,10 +38,7 @@ def _kinds(tables: dict[str, Any]) -> dict[str, Kind]:
     shared = tables.pop("shared")
     kinds = {}
     for name, table in tables.items():
-        filler = []
-        for key in table.pop("shared", ()):
-            filler += shared[key]
-        filler += table.pop("filler", [])
+        filler = [text for key in table.pop("shared", ()) for text in shared[key]] + table.pop("filler", [])
         kinds[name] = Kind(**{"lead": shared["person_lead"]} | table, filler=filler)
     return kinds
 

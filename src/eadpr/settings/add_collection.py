@@ -152,8 +152,10 @@ def _load_values(name: str, params: Path) -> dict[str, Any]:
 def _read_files(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
     """Read the files as the stage `prepare` will, so that errors in them are raised before anything changes."""
     paths = _by_name(files)
-    located = [file | {"path": str(paths[file["path"]])} for file in block["source"]["files"]]
-    source = Source.model_validate(block["source"] | {"files": located})
+    source = Source.model_validate(block["source"])
+    # Where the files are now is no place that a collection may name, so the copies are not validated.
+    located = [file.model_copy(update={"path": str(paths[file.path])}) for file in source.files]
+    source = source.model_copy(update={"files": located})
     settings = Prepare.model_validate(values["prepare"] | block["settings"].get("prepare", {}))
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         out = Path(scratch) / "records"
