@@ -32,7 +32,8 @@ class Server:
         with self.lock:
             self.requests.append(body)
             self.keys.append(handler.headers.get("Authorization"))
-            status, headers, text = self.states.pop(0) if self.states else self._answer(body)
+            state = self.states.pop(0) if self.states else None
+        status, headers, text = state or self._answer(body)
         handler.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(text.encode()))}.items():
             handler.send_header(name, value)

@@ -10,7 +10,7 @@ from eadpr.two_hops.config import Beam, TwoHop
 from tests.training_toy import BASE, CITIES, NAMES
 
 SETTINGS = ResolvedSettings(pooling="mean", shared=False, question_tokens=32, passage_tokens=48)
-TWO_HOP = TwoHop(shared=True, query_tokens=96, projection=False)
+TWO_HOP = TwoHop(shared=True, query_tokens=96)
 BEAM = Beam(width=6, paths=4)
 FIRMS = ("Ardco", "Belltec", "Corvia", "Deltron", "Estrom", "Fenwick", "Gryps", "Hallex")
 COMPARED = 4  # questions that compare, after those of the names

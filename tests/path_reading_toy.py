@@ -13,7 +13,7 @@ from tests.small_collection import write_model, write_records
 
 LEARNING = READER.model_copy(update={
     "kind": "paths", "tokens": 48, "question_tokens": 8, "seed": 5, "epochs": 2, "steps": 3, "batch_size": 4,
-    "answers": None, "max_grad_norm": 1.0, "dropout": 0.1, "attention_dropout": 0.1,
+    "max_grad_norm": 1.0, "dropout": 0.1, "attention_dropout": 0.1,
 })  # fmt: skip
 READ = Read(top_k=[1, 2], paths=3, questions=None, seed=0, answer_tokens=9, path_answer_tokens=4, output_tokens=8)
 QUESTIONS = 20

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.readers import selection
-from eadpr.readers.config import NegativesPerQuestion
 from eadpr.readers.inputs import NOWHERE
 from eadpr.readers.scores import best_spans, selection_nll, span_nll
 from eadpr.readers.selection import Selected, select_passages
@@ -17,8 +16,6 @@ from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Fold, Positive
 from tests.toy_records import question, write_ranking, write_records
-
-ALL = NegativesPerQuestion(per_positive=10, least=50, most=150)
 
 
 def test_loss_of_selection_by_hand():
@@ -87,18 +84,18 @@ def test_best_spans_equal_a_naive_loop(data):
     ("0110", "0000", Selected([1, 2], [0, 3])),
     ("0110", "1010", Selected([2], [0, 3])),  # the answer on a gold page makes those elsewhere suspect
     ("0110", "1001", Selected([1, 2], [0, 3])),
-    ("1111", "0000", Selected([0, 1], [])),  # at most two
+    ("1" * 21, "0" * 21, Selected(list(range(20)), [])),
     ("0000", "1111", Selected([], [])),
 ])  # fmt: skip
 def test_selection_by_hand(holds, gold_page, expected):
     as_bools = [[c == "1" for c in word] for word in (holds, gold_page)]
-    assert select_passages(*as_bools, positives=2, negatives=ALL) == expected
+    assert select_passages(*as_bools) == expected
 
 
 @pytest.mark.parametrize(("positives", "negatives"), [(1, 50), (5, 50), (6, 60), (15, 150), (20, 150)])
 def test_as_many_negatives_as_dpr_takes(positives, negatives):
     holds = [True] * positives + [False] * 180
-    found = select_passages(holds, [False] * 200, positives=20, negatives=ALL)
+    found = select_passages(holds, [False] * 200)
     assert (len(found.positives), len(found.negatives)) == (positives, negatives)
     assert found.negatives == list(range(positives, positives + negatives))
 

@@ -10,7 +10,6 @@ from threading import Lock
 from types import SimpleNamespace
 
 import pytest
-import requests
 
 from eadpr.corpus.formats.ramdocs import read_ramdocs
 from eadpr.corpus.rows import GivenContext
@@ -18,11 +17,11 @@ from eadpr.corpus.sources import File
 from eadpr.runtime import cache
 from eadpr.runtime.model_folders import NO_FILES, model_files
 from eadpr.storage.records import Passage, Question, Span
-from eadpr.writers.choose import generate_by_endpoint
+from eadpr.writers.choose import generate_by_model
 from eadpr.writers.config import Given, Seq2Seq, fill_prompt
-from eadpr.writers.endpoint import AT_ONCE, TRIES
+from eadpr.writers.endpoint import AT_ONCE, RETRY, write_texts
 from eadpr.writers.given import generate_from_files
-from eadpr.writers.original import Candidate, Original
+from eadpr.writers.original import Candidate, Generate, Original
 from tests.chat_server import CutOff, chatting, task
 from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question
@@ -49,12 +48,17 @@ def server(monkeypatch):
 def pauses(monkeypatch) -> list[float]:
     """The pauses between tries, which take no time."""
     seconds = []
-    monkeypatch.setattr("eadpr.writers.endpoint.time", SimpleNamespace(sleep=seconds.append))
+    monkeypatch.setattr("urllib3.util.retry.time", SimpleNamespace(sleep=seconds.append, time=time.time))
     return seconds
 
 
+def by_endpoint(server, seed=0, **changes) -> Generate:
+    settings = task(server, **changes)
+    return generate_by_model(settings.prompt, seed, partial(write_texts, settings))
+
+
 def first_answer(server, number=0, **changes) -> str | None:
-    return texts(generate_by_endpoint(task(server, **changes), 0), numbers=range(number, number + 1))[0]
+    return texts(by_endpoint(server, **changes), numbers=range(number, number + 1))[0]
 
 
 def test_a_field_without_a_value_and_braces_in_a_value_stay():
@@ -65,7 +69,7 @@ def test_a_field_without_a_value_and_braces_in_a_value_stay():
 
 
 def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatch):
-    generate = generate_by_endpoint(task(server), 0)
+    generate = by_endpoint(server)
     candidates = generate(ADA, range(AT_ONCE + 2))
     assert len({candidate.text for candidate in candidates}) == AT_ONCE + 2
     assert all(candidate.title == "Ada" and candidate.text == candidate.text.strip() for candidate in candidates)
@@ -74,43 +78,23 @@ def test_an_endpoint_is_asked_once_per_number_and_never_again(server, monkeypatc
     assert first == {"model": "m", "temperature": 0.5, "top_p": 0.95, "max_tokens": 7, "messages": [message]}
     assert set(server.keys) == {"Bearer sk-secret"}
     monkeypatch.delenv("MY_KEY")
-    assert generate_by_endpoint(task(server), 0)(ADA, range(AT_ONCE + 2)) == candidates
+    assert by_endpoint(server)(ADA, range(AT_ONCE + 2)) == candidates
     monkeypatch.setenv("MY_KEY", "sk-secret")
     assert generate(ADA._replace(text=""), range(2)) == []
     assert len(server.requests) == AT_ONCE + 2
     for changes in ({"model": "n"}, {"prompt": "{text}"}, {"temperature": 0.6}):
         first_answer(server, **changes)
-    generate_by_endpoint(task(server), 1)(ADA, range(1))
+    by_endpoint(server, seed=1)(ADA, range(1))
     assert len(server.requests) == AT_ONCE + 2 + 4
 
 
-KEY = 'sk/0123456"89abc+'
-ESCAPED = r"sk\/0123456\"89\u0061bc\u002B"  # as JSON may write it
-
-
-@pytest.mark.parametrize("shown", [KEY, ESCAPED, ESCAPED.replace("\\", "\\\\")])
-def test_no_message_shows_the_key(server, monkeypatch, shown):
-    monkeypatch.setenv("MY_KEY", KEY)
-    server.states = [(401, {}, f"Incorrect key: {shown}.")]
-    with pytest.raises(OSError, match=r"HTTP 401 .*: 'Incorrect key: <key>\.'"):
+def test_the_key_is_shown_and_written_nowhere(server):
+    server.states = [(401, {}, "Incorrect key: sk-secret.")]
+    with pytest.raises(OSError, match=r"HTTP 401: 'Incorrect key: <key>\.'"):
         first_answer(server)
-
-
-def test_the_key_is_written_nowhere(server, monkeypatch):
-    monkeypatch.setenv("MY_KEY", KEY)
-    generate_by_endpoint(task(server), 0)(ADA, range(2))
-    server.answer = f'{{"choices": [{{"message": {{"content": "Your key is {ESCAPED}."}}}}]}}'
-    with pytest.raises(OSError, match="MY_KEY") as error:
-        first_answer(server, 2)
-    replies = [path.read_text() for path in (cache.root() / "endpoint").rglob("*.json")]
-    assert len(replies) == 2
-    assert not any("0123456" in text for text in [str(error.value), *replies])
-
-
-def test_a_short_key_is_no_secret_and_a_reply_may_hold_it(server, monkeypatch):
-    monkeypatch.setenv("MY_KEY", "EMPTY")
-    server.says = lambda body: "EMPTY jars."
-    assert first_answer(server) == "EMPTY jars."
+    first_answer(server)
+    (reply,) = (cache.root() / "endpoint").rglob("*.json")
+    assert "sk-secret" not in reply.read_text()
 
 
 def test_a_reply_that_was_cut_off_is_no_text_and_stays_none(server):
@@ -124,17 +108,6 @@ def test_a_reply_that_was_cut_off_is_no_text_and_stays_none(server):
     assert first_answer(server, max_tokens=8) == "Ada was in London."
 
 
-def test_a_key_that_no_header_can_hold_is_refused_without_being_shown(server, monkeypatch):
-    monkeypatch.setenv("MY_KEY", "sk-secret\r\n")
-    first_answer(server)
-    assert server.keys == ["Bearer sk-secret"]
-    for key in ("sk-secret\nsk-other", "sk-secret…"):
-        monkeypatch.setenv("MY_KEY", key)
-        with pytest.raises(ValueError, match="MY_KEY") as error:
-            first_answer(server, 1)
-        assert "sk-" not in str(error.value)
-
-
 def test_the_key_follows_no_redirect(server):
     server.states = [(307, {"Location": f"{server.url}/chat/completions"}, "")]
     with pytest.raises(OSError, match="HTTP 307"):
@@ -143,12 +116,11 @@ def test_the_key_follows_no_redirect(server):
 
 
 def test_after_temporary_failures_it_is_asked_again_with_growing_pauses(server, pauses):
-    server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {"Retry-After": "later"}, "")]
-    server.states += [(429, {"Retry-After": seconds}, "") for seconds in ("3600", "0", "\u00b2")]
+    server.states = [(500, {}, ""), (429, {"Retry-After": "7"}, ""), (524, {}, ""), (429, {}, "")]
     assert first_answer(server)
-    assert pauses == [1.0, 7.0, 4.0, 120.0, 16.0, 32.0]
-    server.states = [(429, {}, "no quota left for sk-secret")] * TRIES
-    with pytest.raises(OSError, match=f"in {TRIES} tries .HTTP 429: 'no quota left for <key>'"):
+    assert pauses == [7, 4, 8]
+    server.states = [(429, {}, "no quota left for sk-secret")] * (RETRY.total + 1)
+    with pytest.raises(OSError, match=r"HTTP 429: 'no quota left for <key>'.* run again later"):
         first_answer(server, 1)
 
 
@@ -161,21 +133,16 @@ def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, pauses, mo
         first_answer(server)
     first_answer(server, key_variable=None)
     assert server.keys == [None]
-    with pytest.raises(OSError, match=r"127\.0\.0\.1:9/v1/chat/completions gave no answer"):
+    with pytest.raises(OSError, match=r"port=9.*/v1/chat/completions"):
         first_answer(server, key_variable=None, url="http://127.0.0.1:9/v1")
-    assert len(pauses) == TRIES - 1
+    assert sum(pauses) == 126
 
 
-BROKEN = ["no json", "1" * 5000, "[" * 100_000, "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}']
-
-
-@pytest.mark.parametrize("answer", BROKEN)
-def test_an_answer_that_makes_no_sense_is_asked_for_again_and_then_refused(server, pauses, answer):
-    server.states = [(200, {}, answer)]
-    assert first_answer(server).startswith("Answer")
+@pytest.mark.parametrize("answer", ["no json", "[]", '{"choices": []}', '{"choices": [{"message": {"content": 1}}]}'])
+def test_an_answer_that_makes_no_sense_is_refused(server, answer):
     server.answer = answer
     with pytest.raises(OSError, match=r"without choices\[0\]\.message"):
-        first_answer(server, 1)
+        first_answer(server)
 
 
 def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
@@ -193,33 +160,32 @@ def test_a_refusal_is_an_empty_candidate_and_half_a_character_is_none(server):
 def test_text_stopped_by_a_filter_or_a_limit_is_none_and_others_are_written(server, reply):
     server.states = [reply]
     assert first_answer(server) is None
-    cached = texts(generate_by_endpoint(task(server), 0), numbers=range(2))[0] is None
-    assert cached == (reply[0] == 200), "what the server refuses it may take tomorrow"
+    assert (first_answer(server) is None) == (reply[0] == 200), "what the server refuses it may take tomorrow"
 
 
 @pytest.mark.parametrize("text", ["model_not_found", "max_tokens is too large: 9. This model's maximum context length"])
 def test_a_setting_that_all_requests_share_stops_the_run(server, text):
     server.states = [(400, {}, text)]
-    with pytest.raises(OSError, match=rf"HTTP 400 .*{text}"):
+    with pytest.raises(OSError, match=f"HTTP 400: .*{text}"):
         first_answer(server)
 
 
-def test_all_threads_of_a_process_share_the_requests_under_way(server, monkeypatch):
+def test_all_threads_of_a_process_share_the_requests_under_way(server):
     """As the workers of a GPU do, each of which sends several at once."""
-    under_way, most, lock, post = [], [], Lock(), requests.post
+    under_way, most, lock = [], [], Lock()
 
-    def counted(*words, **named):
+    def answer(body: dict) -> str:
         with lock:
             under_way.append(1)
             most.append(len(under_way))
         time.sleep(0.05)
         with lock:
             under_way.pop()
-        return post(*words, **named)
+        return "Tea."
 
-    monkeypatch.setattr(requests, "post", counted)
+    server.says = answer
     with ThreadPoolExecutor(3) as workers:
-        calls = [partial(generate_by_endpoint(task(server), seed), ADA, range(AT_ONCE)) for seed in range(3)]
+        calls = [partial(by_endpoint(server, seed), ADA, range(AT_ONCE)) for seed in range(3)]
         assert [len(candidates) for candidates in workers.map(lambda call: call(), calls)] == [AT_ONCE] * 3
     assert 1 < max(most) <= AT_ONCE
 
@@ -251,11 +217,11 @@ def seq2seq_settings(model, **changes) -> Seq2Seq:
 
 
 def seq2seq_texts(model, seed=0, original=ADA, numbers=range(8), **changes) -> list[str | None]:
-    from eadpr.writers.seq2seq import generate_by_seq2seq
+    from eadpr.writers.seq2seq import make_sampler
 
     files = model_files(str(model))
-    generate = generate_by_seq2seq(seq2seq_settings(model, **changes), seed, hardware=HARDWARE, files=files)
-    return texts(generate, original, numbers)
+    write = make_sampler(seq2seq_settings(model, **changes), hardware=HARDWARE, files=files)
+    return texts(generate_by_model(PROMPT, seed, write), original, numbers)
 
 
 def test_samples_depend_on_seed_question_and_numbers_alone(t5):
@@ -305,12 +271,11 @@ def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, tmp_path, ch
 
 
 def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
-    from eadpr.writers.seq2seq import generate_by_seq2seq
+    from eadpr.writers.seq2seq import make_sampler
 
-    with pytest.raises(ValueError, match=r"config\.json.* changed, came or went"):
-        generate_by_seq2seq(seq2seq_settings(t5), 0, hardware=HARDWARE, files=NO_FILES)
-    with pytest.raises(ValueError, match=r"seq2seq\.model .* holds no .*safetensors"):
-        generate_by_seq2seq(seq2seq_settings(tmp_path), 0, hardware=HARDWARE, files=NO_FILES)
+    for folder, message in ((t5, r"config\.json.* changed, came or went"), (tmp_path, r"holds no .*safetensors")):
+        with pytest.raises(ValueError, match=message):
+            make_sampler(seq2seq_settings(folder), hardware=HARDWARE, files=NO_FILES)
 
 
 # given

@@ -11,7 +11,7 @@ from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Example
-from eadpr.training.encoder import Encoders, load, load_pair, settings_of
+from eadpr.training.encoder import Encoders, load_pair, settings_of
 from eadpr.training.example_set import read_examples
 from eadpr.training.forward import EncodedBatch
 from eadpr.training.losses import Masks, hn_loss, loss_terms
@@ -283,31 +283,6 @@ def test_it_learns_both_hops_with_one_encoder(toy, tmp_path):
     assert ranks[-1] < series(tmp_path / "none", "validation/average_rank")[0]
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_projection_begins_alike_on_both_sides_learns_and_is_kept(toy, tmp_path, shared):
-    two_hop = TWO_HOP.model_copy(update={"projection": True, "shared": shared})
-    found = []
-    for steps in (0, 2):
-        train(toy, tmp_path / str(steps), two_hop=two_hop, steps=steps)
-        sides = load_pair(tmp_path / str(steps) / "model", SETTINGS.model_copy(update={"shared": shared}))
-        found.append([encoder.projection.linears[0].weight for encoder in sides])
-    (question, passage), (learnt, other) = found
-    assert torch.equal(question, passage)
-    torch.manual_seed(99)  # that of the training decides, whatever was drawn before
-    for seed in (TRAIN.seed, TRAIN.seed + 1):
-        train(toy, tmp_path / f"seed {seed}", two_hop=two_hop, steps=0, seed=seed)
-        again = load(tmp_path / f"seed {seed}" / "model", "passage").projection.linears[0].weight
-        assert torch.equal(question, again) == (seed == TRAIN.seed)
-    assert not torch.equal(question, learnt)
-    assert torch.equal(learnt, other) == shared
-    inputs = ArmInputs(toy / "records", toy / "examples", tmp_path / "2" / "model")
-    for projection in (True, False):
-        kept = two_hop.model_copy(update={"projection": projection})
-        sections = MultihopSettings(EADPR, TRAIN.model_copy(update={"steps": 0}), SETTINGS, kept, MACHINE)
-        train_multihop(inputs, tmp_path / f"{projection}", tmp_path / "log", sections)
-        assert files.tree_sha256(tmp_path / f"{projection}") == files.tree_sha256(tmp_path / "2" / "model")
-
-
 def test_an_epoch_of_fewer_questions_than_a_batch_has_as_many_batches_as_it_asks_them(toy, tmp_path):
     """18 questions, 4 times."""
     assert train(toy, tmp_path, steps=None, epochs=1, batch_size=32, upsample={"toy/train": 4}) == 4
@@ -330,10 +305,6 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
     tables.write(own / "examples/examples.parquet", Example, firsts)
     with pytest.raises(ValueError, match=r"no training question with an example for each of its two hops \(18 without"):
         train(own, tmp_path)
-    apart = TWO_HOP.model_copy(update={"projection": True, "shared": False})
-    for freeze in ("question", "passage"):
-        with pytest.raises(ValueError, match=r"two_hop\.projection: .*base has no linear layer and norm, and new ones"):
-            train(toy, tmp_path, two_hop=apart, freeze=freeze)
     with pytest.raises(ValueError, match="keep: best needs validation questions with two hops"):
         train(toy, tmp_path, keep="best", validation_questions=0)
     assert not (tmp_path / "model").exists()

@@ -1,6 +1,5 @@
 """Scores of ranked passages for denoising: their scale, which reader gives them, what is mined in the end."""
 
-import json
 import math
 from pathlib import Path
 
@@ -150,11 +149,3 @@ def test_other_readers_do_not_go_on_where_some_were_killed(toy, readers, tmp_pat
     die_in_second_shard(lambda: score(toy, readers, out), monkeypatch)
     assert made_shards(lambda: score(toy, readers[::-1], out), monkeypatch)[0] == "000000.parquet"
     assert made_shards(lambda: score(toy, readers, out), monkeypatch)[0] == "000001.parquet"
-
-
-def test_a_reader_that_selects_no_passage_is_refused(toy, readers, tmp_path):
-    fid = READER.model_dump() | {"kind": "fid", "passages": 2}
-    (tmp_path / "fused").mkdir()
-    (tmp_path / "fused" / "reader.json").write_text(json.dumps(fid))
-    with pytest.raises(ValueError, match="fused is a reader of kind fid, which selects no passage"):
-        score(toy, (readers[0], tmp_path / "fused"), tmp_path / "scores.parquet")

@@ -233,12 +233,8 @@ def test_a_reply_is_numbers_or_none(reply, numbers):
     assert parse_numbers(reply, 3) == numbers
 
 
-@pytest.mark.parametrize(("unreadable", "reason"), [
-    ("The second.", "This cannot be used: it is not numbers"),
-    (CutOff("1, 2"), "This cannot be used: it was cut off."),
-])  # fmt: skip
-def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(server, unreadable, reason):
-    replies = iter([unreadable, "2"])
+def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(server):
+    replies = iter(["The second.", "2"])
     server.says = lambda body: next(replies)
     settings = task(server, prompt=FIND, temperature=0.0)
     spans = [TEA, BORN, Span(37, 60)]
@@ -246,11 +242,11 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(server, unre
     first, second = (body["messages"] for body in server.requests)
     prompt = "Where? | Rome | Ann\n1. Ann liked tea.\n2. She was born in Rome.\n3. Rome is old. So is she."
     assert first == [{"role": "user", "content": prompt}]
-    assert second[:2] == [*first, {"role": "assistant", "content": unreadable}]
-    assert second[2]["content"].startswith(reason)
+    assert second[:2] == [*first, {"role": "assistant", "content": "The second."}]
+    assert second[2]["content"].startswith("This cannot be used: it is not numbers")
     assert "seed" not in server.requests[0]
     assert (choose_spans(settings, pair(), spans), len(server.requests)) == ([1], 2)
-    server.says = lambda body: unreadable
+    server.says = lambda body: "The second."
     assert choose_spans(settings.model_copy(update={"model": "other"}), pair(), spans) is None
     assert len(server.requests) == 4
 

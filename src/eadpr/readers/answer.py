@@ -21,7 +21,6 @@ from eadpr.readers.selection import (
     PathRows,
     path_rows,
     ranking_table,
-    read_ranked_ids,
     read_ranked_paths,
     sample_questions,
 )
@@ -51,7 +50,7 @@ def answer_questions(
     table = ranking_table(ranking, "evaluate", hops=of_paths)
     members = {name: read_question_ids(records / "question_sets.parquet", [name]) for name in sets.evaluate}
     sample = frozenset(chain.from_iterable(sample_questions(members, settings).values()))
-    ids = [question_id for question_id in read_ranked_ids(table) if question_id in sample]
+    ids = [question_id for question_id, _ in read_ranked_paths(table, depth=1) if question_id in sample]
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
 
     def answer(ranked: tuple[str, list[list[str]]]) -> list[Prediction]:

@@ -11,29 +11,12 @@ Kind = Literal["extractive", "paths", "fid"]
 GOLD = "gold"  # the ranking of the source's positives
 
 
-class NegativesPerQuestion(Section):
-    """The number of a question's passages without an answer to use: so many per positive, within bounds."""
-
-    per_positive: int = Field(ge=0)
-    least: int = Field(ge=0)
-    most: int = Field(ge=0)
-
-    @model_validator(mode="after")
-    def _bounds(self) -> Self:
-        if self.least > self.most:
-            raise ValueError(f"least ({self.least}) must not exceed most ({self.most})")
-        return self
-
-    def count(self, positives: int) -> int:
-        return min(max(self.per_positive * positives, self.least), self.most)
-
-
 class Reader(Optimiser):
     """Settings of a reader.
 
     `model` None means the reader's `init`. `tokens` is the longest input: question and passages with their titles.
     Lessons are drawn from the first `depth` passages, or paths, of a question's ranking; a step reads `passages` of
-    them, the right one included. At most `answers` places of an answer count, None: all. `half` is the half of the
+    them, the right one included. `half` is the half of the
     training questions to learn from (`Fold`). `support` weighs the loss of supporting sentences.
     """
 
@@ -49,9 +32,6 @@ class Reader(Optimiser):
     depth: int = Field(ge=1)
     half: Literal[0, 1] | None
     passages: int = Field(ge=1)
-    positives: int = Field(ge=1)
-    negatives: NegativesPerQuestion
-    answers: int | None = Field(ge=1)
     support: float = Field(ge=0)
     dropout: float = Field(ge=0, lt=1)
     attention_dropout: float = Field(ge=0, lt=1)
@@ -74,7 +54,7 @@ class Reader(Optimiser):
 
     @property
     def section(self) -> str:
-        """The section of params.yaml with values that win over those of other sections."""
+        """The section of params.yaml with the values of this kind."""
         return "path_reader" if self.of_paths else "reader"
 
 

@@ -26,12 +26,5 @@ def save(folder: Path, reader: Module) -> None:
 
 def load(folder: Path) -> Module:
     """Load a reader that `save` wrote, in evaluation mode."""
-    settings = read_settings(folder)
+    settings = Reader.model_validate_json((folder / SETTINGS).read_bytes())
     return MODELS[settings.kind].load(folder, settings)
-
-
-def read_settings(folder: Path) -> Reader:
-    path = folder / SETTINGS
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; give a folder made by the stage `reader`")
-    return Reader.model_validate_json(path.read_text(encoding="utf-8"))

@@ -26,6 +26,7 @@ from eadpr.supervision import spans
 from eadpr.text.answers import AnswerMatcher, answer_spans
 from eadpr.training.batches import draw
 
+ANSWERS = 10  # places of the answers in a path that count, as in DPR's code
 RIGHT = 1  # separates the draw of the right path from the draw of wrong ones
 
 
@@ -66,7 +67,7 @@ class ExtractiveExamples:
         wrong = draw(np.arange(len(lesson.wrong)), settings.passages - 1, **options)
         paths = [lesson.right[right[0]], *(lesson.wrong[place] for place in wrong)]
         inputs = self.reader.inputs(lesson.question.question, paths, self.passages)
-        spans_A2 = torch.tensor(find_answers(lesson.question, inputs[0], paths[0], self.passages)[: settings.answers])
+        spans_A2 = torch.tensor(find_answers(lesson.question, inputs[0], paths[0], self.passages)[:ANSWERS])
         if not settings.of_paths:
             return ReaderExample(inputs, spans_A2, 0, None, None)
         sentences = self.passages.sentences_in(inputs[0], paths[0])
@@ -89,16 +90,14 @@ def passage_examples(
     reader: ExtractiveReader, ranked: Sequence[QuestionPaths], store: PassageStore, positives: Path
 ) -> ExtractiveExamples:
     """Return the examples of a reader of passages, without questions that have no positive with an answer in it."""
-    settings, passages, matcher = reader.settings, reader.load_passages(store), AnswerMatcher()
-    lessons = []
+    passages, matcher, lessons = reader.load_passages(store), AnswerMatcher(), []
     for question, paths, gold_titles in ranked:
         if not question.matchable:
             continue
         rows = [row for (row,) in paths]
         holds = matcher.matches(question.answers, store.texts(rows), question.answer_kind)
         gold_page = [title in gold_titles for title in store.titles(rows)]
-        limits = {"positives": settings.positives, "negatives": settings.negatives}
-        right, wrong = ([paths[i] for i in places] for places in select_passages(holds.tolist(), gold_page, **limits))
+        right, wrong = ([paths[i] for i in places] for places in select_passages(holds.tolist(), gold_page))
         inputs = zip(right, reader.inputs(question.question, right, passages), strict=True)
         right = [path for path, path_input in inputs if find_answers(question, path_input, path, passages)]
         if right:

@@ -38,12 +38,8 @@ class ScoringInputs(NamedTuple):
 def score_passages(inputs: ScoringInputs, out: Path, *, hardware: Machine) -> int:
     """Write a score of every passage in train.parquet of the ranking, for the folds train and validation.
 
-    Finished shards stay in the cache until `out` is written. Raises ValueError for a reader that is not extractive.
-    Return the number of scores.
+    Finished shards stay in the cache until `out` is written. Return the number of scores.
     """
-    for reader in inputs.readers:
-        if (kind := kinds.read_settings(reader).kind) != "extractive":
-            raise ValueError(f"{reader} is a reader of kind {kind}, which selects no passage; give an extractive one")
     records, positives, table = inputs.records, inputs.positives, inputs.ranking / "train.parquet"
     sources = [records / "passages.parquet", records / "questions.parquet", positives / "positives.parquet"]
     sources += [positives / "folds.parquet", table, *inputs.readers]

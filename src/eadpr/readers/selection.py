@@ -8,13 +8,16 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.readers.config import NegativesPerQuestion, Read
+from eadpr.readers.config import Read
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Fold, Positive, Question, Ranked, RankedPath
+
+POSITIVES = 20  # of a question, at most; like the negatives as in DPR's code
+LEAST_NEGATIVES, MOST_NEGATIVES = 50, 150  # and ten for each positive
 
 PathRows = tuple[int, ...]  # rows of passages.parquet, in the order of the hops
 
@@ -38,30 +41,22 @@ class Selected(NamedTuple):
     negatives: list[int]
 
 
-def select_passages(
-    holds: Sequence[bool], gold_page: Sequence[bool], *, positives: int, negatives: NegativesPerQuestion
-) -> Selected:
+def select_passages(holds: Sequence[bool], gold_page: Sequence[bool]) -> Selected:
     """Select positives and negatives from a ranking by DPR's rules; both arguments are in its order.
 
     Positives are the first passages with an answer, only those of a gold page if there are any. Negatives are the first
     passages without an answer; without a positive there are none.
     """
     hits = [i for i, hit in enumerate(holds) if hit]
-    chosen = ([i for i in hits if gold_page[i]] or hits)[:positives]
+    chosen = ([i for i in hits if gold_page[i]] or hits)[:POSITIVES]
     misses = [i for i, hit in enumerate(holds) if not hit] if chosen else []
-    return Selected(chosen, misses[: negatives.count(len(chosen))])
+    return Selected(chosen, misses[: min(max(10 * len(chosen), LEAST_NEGATIVES), MOST_NEGATIVES)])
 
 
 def ranking_table(ranking: Path, part: str, *, hops: bool) -> Path:
     """Return the file of a ranking's part, `train` or `evaluate`; with `hops` the file of its paths, if it has any."""
     paths = ranking / "paths" / f"{part}.parquet"
     return paths if hops and paths.exists() else ranking / f"{part}.parquet"
-
-
-def read_ranked_ids(table: Path) -> list[str]:
-    """Return the ids of the questions of a ranking of passages or paths, in its order."""
-    record = _record(table)
-    return list(dict.fromkeys(tables.read(table, record, columns=["question_id"])["question_id"].to_pylist()))
 
 
 def read_ranked_paths(table: Path, depth: int | None = None) -> Iterator[tuple[str, list[list[str]]]]:
@@ -127,32 +122,31 @@ def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
     Questions without a positive from the source are not ranked; ValueError is raised if that is all of them. Return the
     number of ranked questions.
     """
-    gold: dict[str, list[str]] = {i: [] for i in read_question_ids(records / "question_sets.parquet", sets.evaluate)}
+    ids = read_question_ids(records / "question_sets.parquet", sets.evaluate)
+    gold: dict[str, list[str]] = {question_id: [] for question_id in ids}
     for row in tables.rows(positives / "positives.parquet", Positive):
         if row.source == "given" and row.question_id in gold:
             gold[row.question_id].append(row.passage_id)
-    rows = [
-        Ranked(question_id, passage_id, rank, 1 / rank)
-        for question_id, ids in gold.items()
-        for rank, passage_id in enumerate(ids, start=1)
-    ]
-    if not rows:
+    gold = {question_id: passage_ids for question_id, passage_ids in gold.items() if passage_ids}
+    if not gold:
         raise ValueError(
             f"{positives}: the source gives none of the questions of {', '.join(sets.evaluate)} a positive; take gold"
             " out of reading.rankings and reading.gold"
         )
-    ids = [question_id for question_id, passage_ids in gold.items() if passage_ids]
-    questions = list(read_questions(records / "questions.parquet", ids))
+    rows = [
+        Ranked(question_id, passage_id, rank, 1 / rank)
+        for question_id, passage_ids in gold.items()
+        for rank, passage_id in enumerate(passage_ids, start=1)
+    ]
+    questions = list(read_questions(records / "questions.parquet", frozenset(gold)))
+    paths = [
+        RankedPath(question.id, rank, path, [1 / rank / len(path)] * len(path), 1 / rank)
+        for question in questions
+        for rank, path in enumerate([question.hops] if question.hops else [[i] for i in gold[question.id]], start=1)
+    ]
     with files.new_folder(out) as folder:
         tables.write(folder / "evaluate.parquet", Ranked, rows)
         if any(question.hops for question in questions):
             (folder / "paths").mkdir()
-            tables.write(folder / "paths" / "evaluate.parquet", RankedPath, _gold_paths(questions, gold))
-    return len(questions)
-
-
-def _gold_paths(questions: Sequence[Question], gold: Mapping[str, Sequence[str]]) -> Iterator[RankedPath]:
-    for question in questions:
-        paths = [question.hops] if question.hops else [[passage_id] for passage_id in gold[question.id]]
-        for rank, path in enumerate(paths, start=1):
-            yield RankedPath(question.id, rank, path, [1 / rank / len(path)] * len(path), 1 / rank)
+            tables.write(folder / "paths" / "evaluate.parquet", RankedPath, paths)
+    return len(gold)

@@ -6,12 +6,10 @@ from eadpr.runtime.section import Section
 
 
 class TwoHop(Section):
-    """`shared` replaces encoder.shared; `query_tokens` is the length of hop 2's query. With `projection` an encoder
-    without a linear layer and norm gets them; an encoder that has them always keeps them."""
+    """`shared` replaces encoder.shared; `query_tokens` is the length of hop 2's query."""
 
     shared: bool
     query_tokens: int = Field(ge=8)
-    projection: bool
 
 
 class Beam(Section):

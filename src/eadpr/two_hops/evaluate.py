@@ -6,8 +6,6 @@ that hop, counted from 0, or -1 for another passage or no path.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -54,8 +52,7 @@ def measure_paths(path: Path, questions: MeasuredQuestions, records: Path, all_a
 def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_at: Sequence[int]) -> dict[str, Values]:
     """Return every metric of paths over the questions with hops; a question without paths counts as wrong.
 
-    Raises ValueError for an odd cut-off, paths of a question twice or not in the order of their ranks, and if no
-    question has hops.
+    Raises ValueError for an odd cut-off, and if no question has hops.
     """
     if odd := [k for k in all_at if k % 2]:
         raise ValueError(f"evaluate.all_at: {odd[0]} is odd, but a path has two passages; give even cut-offs")
@@ -70,18 +67,13 @@ def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_
 
 def _number_hops(paths: Iterable[RankedPath], questions: Sequence[Question], most: int) -> Hops:
     """Return (Q, most, 2): the number of the supporting passage at each hop of the first `most` paths, or -1."""
+    numbers = {
+        question.id: {hop: i for i, hop in enumerate(dict.fromkeys(question.hops or ()))} for question in questions
+    }
     row_of = {question.id: i for i, question in enumerate(questions)}
     hops_QKH = np.full((len(questions), most, 2), -1, dtype=np.int64)
-    seen: set[str] = set()
-    for question_id, group in groupby(paths, key=attrgetter("question_id")):
-        ranked = list(group)
-        if question_id not in row_of:
-            raise ValueError(f"paths: question {question_id!r} is in none of sets.evaluate; run `dvc repro`")
-        if question_id in seen or [path.rank for path in ranked] != list(range(1, len(ranked) + 1)):
-            raise ValueError(f"paths: question {question_id!r} stands in two places, or its ranks are not 1, 2, 3, …")
-        seen.add(question_id)
-        row = row_of[question_id]
-        number = {passage_id: i for i, passage_id in enumerate(dict.fromkeys(questions[row].hops or ()))}
-        for k, path in enumerate(ranked[:most]):
-            hops_QKH[row, k] = [number.get(passage_id, -1) for passage_id in path.passage_ids]
+    for path in paths:
+        if path.rank <= most:
+            number = numbers[path.question_id]
+            hops_QKH[row_of[path.question_id], path.rank - 1] = [number.get(hop, -1) for hop in path.passage_ids]
     return hops_QKH

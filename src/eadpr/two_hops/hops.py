@@ -1,15 +1,13 @@
 """Queries of two hops (MDR: Xiong et al., 2021): hop 2 asks the question again, with the text found at hop 1."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from eadpr.runtime.files import read_json, write_json
 from eadpr.storage.passages import PassageStore
 from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder, check_positions
 
-SETTINGS = "multihop.json"  # beside encoder.json
+SETTINGS = "multihop.json"  # with the encoders: the length of hop 2's query
 
 
 def without_question_mark(question: str) -> str:
@@ -34,15 +32,3 @@ def second_ids(encoder: TextEncoder, questions: Sequence[str], texts: Sequence[s
         rows = encoder.ids(pairs if encoder.separates_pairs else [" ".join(pair) for pair in pairs], tokens)
         ids += [np.array(row, np.int32) for row in rows]
     return ids
-
-
-def write_query_tokens(model: Path, query_tokens: int) -> None:
-    """Save the length of hop 2's query with the encoders."""
-    write_json(model / SETTINGS, {"query_tokens": query_tokens})
-
-
-def query_tokens_of(model: Path) -> int:
-    path = model / SETTINGS
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; give a folder made by `train_multihop`")
-    return read_json(path, "query_tokens")["query_tokens"]

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eadpr.runtime import machine
+from eadpr.runtime.files import read_json
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.search import exact
@@ -23,7 +24,7 @@ from eadpr.storage.rankings import write_rankings
 from eadpr.storage.records import Question, Ranked, RankedPath
 from eadpr.training.encoder import load
 from eadpr.two_hops.config import Beam
-from eadpr.two_hops.hops import hop_texts, query_tokens_of, second_ids, without_question_mark
+from eadpr.two_hops.hops import SETTINGS, hop_texts, second_ids, without_question_mark
 
 QUERIES = 65_536  # of hop 2 searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions, width 100
 EMBEDDED = 4_096  # queries of hop 2 tokenised and encoded at a time; decides the last bits of their vectors
@@ -41,7 +42,10 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
     """
     store = PassageStore(records / "passages.parquet")
     stored = Vectors(vectors, store.path, model)
-    encoder, query_tokens = load(model, "question").to(machine.device()), query_tokens_of(model)
+    encoder, query_tokens = (
+        load(model, "question").to(machine.device()),
+        read_json(model / SETTINGS, "query_tokens")["query_tokens"],
+    )
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
         texts = [without_question_mark(question.question) for question in questions]

@@ -1,26 +1,23 @@
 """The stage `train_multihop`: from the examples of an arm to the encoders of two-hop retrieval (MDR).
 
-The batches are of two hops; loop, losses and checkpoints come from `eadpr.training`. MDR's linear layer and norm are
-an option, since EADPR does not mention them.
+The batches are of two hops; loop, losses and checkpoints come from `eadpr.training`.
 """
 
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
+from eadpr.runtime.files import write_json
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
 from eadpr.training import adapters, arm, contrastive, loop
 from eadpr.training.arm import ArmInputs
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import Encoders, load_pair
-from eadpr.training.projection import mdr_projection
 from eadpr.training.state import TrainingState
 from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops
 from eadpr.two_hops.config import TwoHop
-from eadpr.two_hops.hops import write_query_tokens
+from eadpr.two_hops.hops import SETTINGS
 
 
 class MultihopSettings(NamedTuple):
@@ -43,7 +40,8 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
         for role in ("train", "validation")
     )
     _check(training, validation, inputs.examples, settings)
-    encoders = _load_encoders(inputs.init, settings)
+    pair = load_pair(inputs.init, settings.encoder.model_copy(update={"shared": settings.two_hop.shared}))
+    encoders = arm.prepare_encoders(Encoders(*pair), settings)
     batcher, validation_batcher = (
         HopBatcher(hops, store, encoders, settings.loss, settings.train, query_tokens=settings.two_hop.query_tokens)
         for hops in (training, validation)
@@ -53,7 +51,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
 
     def write(folder: Path) -> None:
         adapters.save(folder, encoders, inputs.init)
-        write_query_tokens(folder, settings.two_hop.query_tokens)
+        write_json(folder / SETTINGS, {"query_tokens": settings.two_hop.query_tokens})
 
     def counts() -> dict[str, object]:
         without = sum(not len(rows) for rows in training.examples.negatives[::2])
@@ -69,30 +67,6 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
         save=write,
         counts=counts,
     )
-
-
-def _load_encoders(init: Path, settings: MultihopSettings) -> Encoders:
-    """Load the encoders to train on the device, with new projections where the settings ask for them.
-
-    Two new projections start with the same weights: two random ones would tear apart the common space of questions and
-    passages.
-    """
-    train = settings.train
-    encoders = Encoders(*load_pair(init, settings.encoder.model_copy(update={"shared": settings.two_hop.shared})))
-    layers = encoders.passage.projection
-    if settings.two_hop.projection and layers is not None and layers.norm is None:
-        raise ValueError(f"two_hop.projection: {init} has Dense modules of its own; set it to false")
-    if settings.two_hop.projection and layers is None:
-        if train.freeze != "none":
-            raise ValueError(
-                f"two_hop.projection: {init} has no linear layer and norm, and new ones of the {train.freeze} encoder"
-                " would stay random, as it does not learn; start from a model that has them"
-            )
-        for encoder in dict.fromkeys(encoders):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(train.seed)
-                encoder.projection = mdr_projection(encoder.dim)
-    return arm.prepare_encoders(encoders, settings)
 
 
 def _check(training: HopExamples, validation: HopExamples, folder: Path, settings: MultihopSettings) -> None:

@@ -1,10 +1,13 @@
 """The generator that the settings name: a language model of one kind or the other, or the collection's own files."""
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from eadpr.writers.config import EndpointTask, Writer, fill_prompt
+from eadpr.writers.config import Writer, fill_prompt
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
+
+WriteTexts = Callable[[str, Sequence[int]], list[str | None]]  # of a prompt, one for each seed; None if cut off
 
 
 def make_generator(settings: Writer, seed: int, *, sources: Path, raw: Path) -> Generate:
@@ -14,11 +17,14 @@ def make_generator(settings: Writer, seed: int, *, sources: Path, raw: Path) -> 
     """
     match settings.by:
         case "endpoint":
-            return generate_by_endpoint(settings.settings, seed)
-        case "seq2seq":
-            from eadpr.writers.seq2seq import generate_by_seq2seq
+            from eadpr.writers.endpoint import write_texts
 
-            return generate_by_seq2seq(settings.settings, seed, hardware=settings.machine, files=settings.model_files)
+            return generate_by_model(settings.settings.prompt, seed, partial(write_texts, settings.settings))
+        case "seq2seq":
+            from eadpr.writers.seq2seq import make_sampler
+
+            write = make_sampler(settings.settings, hardware=settings.machine, files=settings.model_files)
+            return generate_by_model(settings.settings.prompt, seed, write)
         case "given":
             from eadpr.writers.given import generate_from_files
 
@@ -26,20 +32,13 @@ def make_generator(settings: Writer, seed: int, *, sources: Path, raw: Path) -> 
             return generate_from_files(settings.settings, files)
 
 
-def generate_by_endpoint(settings: EndpointTask, seed: int) -> Generate:
-    """Return a generator that sends one request per candidate."""
-    from eadpr.writers.endpoint import AT_ONCE, complete
-
+def generate_by_model(prompt: str, seed: int, write: WriteTexts) -> Generate:
     def generate(original: Original, numbers: range) -> list[Candidate]:
-        title = original.positive.title
+        question, title = original.question, original.positive.title
         if not original.text:
             return []
-        prompt = fill_prompt(settings.prompt, question=original.question.question, title=title, text=original.text)
-        messages = [{"role": "user", "content": prompt}]
-        # 31 bits are what servers accept.
-        seeds = [candidate_seed(seed, original.question.id, number) % 2**31 for number in numbers]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            completions = list(pool.map(lambda number: complete(settings, messages, seed=number), seeds))
-        return [Candidate(title, answer.text if answer.finished else None) for answer in completions]
+        filled = fill_prompt(prompt, question=question.question, title=title, text=original.text)
+        texts = write(filled, [candidate_seed(seed, question.id, number) for number in numbers])
+        return [Candidate(title, text) for text in texts]
 
     return generate

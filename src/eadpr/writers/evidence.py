@@ -35,13 +35,13 @@ def choose_spans(settings: EndpointTask, pair: Pair, spans: Sequence[Span]) -> l
     messages = [{"role": "user", "content": prompt}]
     for _ in range(TRIES):
         reply = complete(settings, messages)
-        if not (reply.finished or reply.text):  # nothing to ask about again
+        if reply is None:  # nothing to ask about again
             return None
-        numbers = parse_numbers(reply.text, len(spans)) if reply.finished else "it was cut off"
+        numbers = parse_numbers(reply, len(spans))
         if isinstance(numbers, list):
             return [number - 1 for number in numbers]
         again = f"This cannot be used: {numbers}. Reply with numbers from 1 to {len(spans)} alone, or with 0 for none."
-        messages = [*messages, {"role": "assistant", "content": reply.text}, {"role": "user", "content": again}]
+        messages = [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": again}]
     return None
 
 

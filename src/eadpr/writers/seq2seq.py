@@ -1,5 +1,7 @@
 """Texts sampled from a sequence-to-sequence model, by name or folder."""
 
+from collections.abc import Sequence
+
 import torch
 from transformers import LogitsProcessor, LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 
@@ -8,8 +10,8 @@ from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import ModelFiles
 from eadpr.supervision import qa_model
 from eadpr.writers.answer_cache import cached_answer
-from eadpr.writers.config import Seq2Seq, fill_prompt
-from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
+from eadpr.writers.choose import WriteTexts
+from eadpr.writers.config import Seq2Seq
 
 
 class _OnCpu(LogitsProcessor):
@@ -22,8 +24,8 @@ class _OnCpu(LogitsProcessor):
         return self.inner(input_ids.cpu(), scores.cpu()).to(scores.device)
 
 
-def generate_by_seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, files: ModelFiles) -> Generate:
-    """Return a generator that samples the candidates of one call in one batch.
+def make_sampler(settings: Seq2Seq, *, hardware: Machine, files: ModelFiles) -> WriteTexts:
+    """Return a function that samples the texts of one call in one batch, with the first seed.
 
     `files` are the model folder's files as the stage `configs` read them. A text that does not end within
     `output_tokens` counts as cut off.
@@ -36,14 +38,10 @@ def generate_by_seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, file
     )
     model_key = machine.key(__file__, [], settings, files, hardware)
 
-    def generate(original: Original, numbers: range) -> list[Candidate]:
-        title = original.positive.title
-        if not original.text or not numbers:
-            return []
-        prompt = fill_prompt(settings.prompt, question=original.question.question, title=title, text=original.text)
-        arguments = [prompt, candidate_seed(seed, original.question.id, numbers.start), len(numbers)]
+    def write(prompt: str, seeds: Sequence[int]) -> list[str | None]:
+        arguments = [prompt, seeds[0], len(seeds)]
         texts = cached_answer("seq2seq", cache.fingerprint(model_key, arguments), lambda: sample(*arguments))
-        return [Candidate(title, text.strip() if finished else None) for text, finished in texts]
+        return [text.strip() if finished else None for text, finished in texts]
 
     @torch.inference_mode()
     def sample(prompt: str, sampling_seed: int, count: int) -> list[tuple[str, bool]]:
@@ -67,4 +65,4 @@ def generate_by_seq2seq(settings: Seq2Seq, seed: int, *, hardware: Machine, file
         finished = (outputs[:, 1 : settings.output_tokens] == tokenizer.eos_token_id).any(dim=1).tolist()
         return list(zip(tokenizer.batch_decode(outputs, skip_special_tokens=True), finished, strict=True))
 
-    return generate
+    return write
