@@ -14,7 +14,7 @@ from tests.training_toy import MACHINE, NAMES, write_all
 
 READER = Reader.model_validate({
     "kind": "extractive", "model": None, "revision": None, "tokens": 64, "question_tokens": 12, "lowercase": True,
-    "seed": 3, "epochs": 40, "steps": None, "batch_size": 5, "depth": 4, "half": None, "passages": 3, "support": 1.0,
+    "seed": 3, "epochs": 40, "steps": None, "batch_size": 5, "depth": 4, "passages": 3, "support": 1.0,
     "learning_rate": 5e-3,
     "warmup_steps": None, "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_eps": 1e-8, "weight_decay": 0.0,
     "max_grad_norm": 2.0, "dropout": 0.0, "attention_dropout": 0.0,

@@ -68,14 +68,14 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
         runs.record(["train", *older, *of_dpr], seconds)
     runs.record(["encode", "--out", str(made / "models" / "eadpr")], 1.0)
     active = {"dpr": {"negatives": "bm25", "init": "base"}, "eadpr": {"negatives": "dpr", "init": "base"}}
-    values = {"active": active, "denoised": {}, "fused": {}}
+    values = {"active": active, "fused": {}}
     header, dpr, eadpr = cells(describe.describe_training(made, values))
     assert header[0] == "arm"
     assert dpr[:-1] == ["dpr", "0.3", "16", "2", "1,200", "0", "1,234"]
     assert float(dpr[-1]) > 0
     assert eadpr == ["eadpr", "0.3", "16", "3", "1,200", "1", "–", "–"]
-    between = {"fused": {"both": {"first": "bm25", "second": "dpr"}}, "denoised": {"clean": {"of": "both"}}}
-    mined = {"active": active | {"eadpr": {"negatives": "clean", "init": "base"}}}
+    between = {"fused": {"both": {"first": "bm25", "second": "dpr"}}}
+    mined = {"active": active | {"eadpr": {"negatives": "both", "init": "base"}}}
     assert cells(describe.describe_training(made, values | between | mined))[-1] == eadpr
     shutil.rmtree(made / "models" / "eadpr")
     with pytest.raises(FileNotFoundError, match=r"models/eadpr does not exist; train the arm first \(dvc repro\)"):
@@ -85,7 +85,7 @@ def test_resources_are_what_the_settings_say_and_the_last_training_took(made, mo
 def test_what_a_training_with_another_config_took_is_not_shown(made, monkeypatch):
     monkeypatch.setenv("EADPR_CACHE", str(made / "cache"))
     config = made / "configs" / "dpr" / "train.json"
-    values = {"active": {"dpr": {"negatives": "bm25", "init": "base"}}, "denoised": {}, "fused": {}}
+    values = {"active": {"dpr": {"negatives": "bm25", "init": "base"}}, "fused": {}}
     usual, sections = config.read_bytes(), files.read_json(config)
     files.write_json(config, sections | {"train": sections["train"] | {"steps": 5}})
     runs.record(["train", "--config", str(config), "--out", str(made / "models" / "dpr")], 12.0)

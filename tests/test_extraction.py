@@ -101,8 +101,8 @@ def test_as_many_negatives_as_dpr_takes(positives, negatives):
 
 
 def test_training_questions_with_the_start_of_their_ranking_and_their_gold_titles(tmp_path):
-    """Gold pages are those of given positives, not of BM25's; validation questions and, where a half is named, those of
-    the other are not learnt from."""
+    """Gold pages are those of given positives, not of BM25's; validation questions are not
+    learnt from."""
     passages = [("a", "One", "x"), ("b", "", "y"), ("c", "Two", "z")]
     asked = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
     write_records(tmp_path, passages=passages, questions=asked)
@@ -116,8 +116,3 @@ def test_training_questions_with_the_start_of_their_ranking_and_their_gold_title
     found = list(selection.read_training_questions(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
     shown = [(one.question.id, one.rows, sorted(one.gold_titles)) for one in found]
     assert shown == [("given", [2, 0], ["One"]), ("found", [1], [])]
-    for half in (0, 1):
-        of_half = selection.read_training_questions(
-            tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2, half=half
-        )
-        assert [one.question.id for one in of_half] == [["given"], ["found"]][half]

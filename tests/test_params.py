@@ -32,8 +32,6 @@ FROM_BM25 = {"ranking": "bm25", "init": "models/base"}
 TAUGHT = {"kind": "paths", "ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
 READING = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
-CLEAN = {"of": "bm25", "readers": ["of1", "of0"]}
-HALVES = {f"of{half}": FROM_BM25 | {"half": half} for half in (0, 1)}
 WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
 PLACEBOS = ["placebo", "placebo_second", "placebo_words", "placebo_inside"]
 OF_WINDOWS, OF_ANSWERS = (
@@ -70,8 +68,6 @@ TWO_HOPS = {"multihop.mdr": MDR, "collections.atlas.settings": EACH}
 ON = {
     None: {}, "two_hops": TWO_HOPS,
     "paths": TWO_HOPS | {"readers.x": TAUGHT, "reading": READING | {"rankings": ["mdr"]}},
-    "denoised": {"active.mined": {"negatives": "clean", "init": "base"}, "arms.mined": {}, "denoised.clean": CLEAN,
-                 "readers": HALVES},
 }  # fmt: skip
 REFUSED = YAML(typ="safe").load((ROOT / "tests" / "refused_settings.yaml").read_text(encoding="utf-8"))
 
@@ -325,7 +321,6 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
     assert of_hub[config][f"{section}_files"] == {"sha256": {}}
 
 
-RANKED = {"active.eadpr-mined": {"negatives": "clean", "init": "base"}, "arms.eadpr-mined": EACH}
 PATHS = ON["paths"] | {"readers.x": TAUGHT | {"epochs": 1, "init": "models/mdr"}}
 
 
@@ -338,10 +333,6 @@ PATHS = ON["paths"] | {"readers.x": TAUGHT | {"epochs": 1, "init": "models/mdr"}
     ({"readers.x": FROM_BM25 | {"tokens": 96}}, "readers/x.json", "reader", {"tokens": 96}),
     ({"readers.x": {"ranking": "dpr", "init": "annotator", "kind": "fid"}}, "readers/x.json", "reader",
      {"kind": "fid"}),
-    ({"readers": HALVES, "denoised.clean": CLEAN | {"above": 0.9}} | RANKED, "denoised/clean.json", "denoise",
-     {"above": 0.9}),
-    ({"readers.all": FROM_BM25, "denoised.clean": CLEAN | {"readers": ["all", "all"]}}, "denoised/clean.json",
-     "denoise", {}),
     (TWO_HOPS | {"multihop.mdr.two_hop": {"query_tokens": 350}}, "multihop/mdr.json", "two_hop",
      {"query_tokens": 350}),
     (PATHS, "readings/x.json", "reader", {**GOOD["path_reader"], "epochs": 1, "kind": "paths"}),

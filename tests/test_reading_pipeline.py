@@ -1,4 +1,4 @@
-"""Denoising, two hops, readers and readers of paths in the real pipeline, added by one `dvc exp run` at toy size."""
+"""Two hops, readers and readers of paths in the real pipeline, added by one `dvc exp run` at toy size."""
 
 import json
 from collections.abc import Iterable
@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 import pytest
 
-from eadpr.readers.denoise import PassageScore
 from eadpr.readers.evaluate import exact_match, f1
 from eadpr.readers.predictions import Prediction
 from eadpr.storage import tables
-from eadpr.storage.records import Example, Negative, Passage, Positive, Question, Ranked, RankedPath
+from eadpr.storage.records import Passage, Question, Ranked, RankedPath
 from tests.small_pipeline import Project, create, ran
-from tests.toy_records import promoted
 
 pytestmark = [pytest.mark.readers, pytest.mark.pipeline]
 
@@ -27,20 +25,17 @@ TOY = {
     "collections.atlas.sets.train": ["twohop/train"], "collections.atlas.sets.evaluate": ["twohop/test"],
     "collections.atlas.sets.annotator": [],
 }  # fmt: skip
-# A reader that has learnt little takes a passage for about as good as the positive (0.5), hence the thresholds.
 EXPERIMENT = [
-    "~active.dpr", "active.eadpr.negatives=clean",
-    "+denoised.clean={of: bm25, readers: [extractive, extractive], below: 0.5, above: 0.5}",
+    "~active.dpr",
     "+readers.extractive={ranking: bm25, init: models/base, steps: 2, batch_size: 4, passages: 4, tokens: 96}",
     "+multihop.mdr={of: eadpr, init: base}",
     "+readers.paths={kind: paths, ranking: mdr, init: models/base, steps: 2, batch_size: 4}",
     "reading.readers=[extractive, paths]", "reading.rankings=[mdr]",
 ]  # fmt: skip
 STAGES = {
-    *("reader@extractive", "score_passages@clean", "denoise@clean", "negatives@eadpr"),
     *(f"{stage}_multihop@mdr" for stage in ("train", "encode", "retrieve", "evaluate")),
     *(f"{stage}@{reader}-mdr" for stage in ("read", "evaluate_reading") for reader in ("extractive", "paths")),
-    *("reader@paths", "report", "explore"),
+    *("reader@extractive", "reader@paths", "report", "explore"),
 }
 
 
@@ -91,27 +86,6 @@ def test_each_stage_runs_once_and_then_there_is_nothing_to_do(added):
     assert (len(set(added.ran)), added.project.dvc("repro")) == (len(added.ran), [])
     new = added.project.run("git", "status", "--porcelain", "--untracked-files=normal").stdout.split("\n")
     assert {line[3:] for line in new if line.startswith("??")} <= {"dvc.lock", "metrics/", ".dvc/.gitignore"}
-
-
-def test_an_arm_mines_what_the_readers_left_of_bm25(added):
-    data = added.data
-    ranked = list(tables.rows(data / "rankings/bm25/train.parquet", Ranked))
-    score = {row[:2]: row.score for row in tables.rows(data / "passage_scores/clean.parquet", PassageScore)}
-    own = {row[:2] for row in tables.rows(data / "positives/positives.parquet", Positive)}
-    assert score.keys() == {row[:2] for row in ranked}
-    kept = [row for row in ranked if row[:2] in own or score[row[:2]] < 0.5]
-    assert list(tables.rows(data / "rankings/clean/train.parquet", Ranked)) == kept
-    assert sum(row[:2] in own for row in kept) < len(kept) < len(ranked)
-    mined = list(tables.rows(data / "negatives/eadpr/negatives.parquet", Negative))
-    assert mined
-    assert {(row.question_id, row.passage_id, row.rank) for row in mined} <= {row[:3] for row in kept} - own
-    assert {row.source for row in mined} == {"clean"}
-    new = {(question_id, i) for question_id, ids in promoted(data / "negatives/eadpr").items() for i in ids}
-    assert new == {pair for pair in score.keys() - own if score[pair] > 0.5}
-    rows = tables.rows(data / "examples/eadpr/examples.parquet", Example)
-    learnt = {(row.question_id, row.positive) for row in rows if row.role == "train"}
-    assert new & learnt
-    assert learnt <= own | new
 
 
 def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from eadpr.storage import tables
-from eadpr.storage.rankings import PROMOTED
-from eadpr.storage.records import Context, Passage, Positive, Question, Ranked, SetMember
+from eadpr.storage.records import Context, Passage, Question, Ranked, SetMember
 
 
 def question(question_id: str, answers: list[str], kind: str = "string") -> Question:
@@ -33,12 +32,3 @@ def write_ranking(folder: Path, **parts: dict[str, list[str]] | list[Ranked]) ->
             rows = [Ranked(q, p, r, 100.0 - r) for q, ids in rows.items() for r, p in enumerate(ids, start=1)]
         tables.write(folder / f"{name}.parquet", Ranked, rows)
     return folder
-
-
-def promoted(folder: Path) -> dict[str, list[str]]:
-    """Read a folder's promoted positives of each question, the best first."""
-    ids: dict[str, list[str]] = {}
-    if (folder / PROMOTED).exists():
-        for row in tables.rows(folder / PROMOTED, Positive):
-            ids.setdefault(row.question_id, []).append(row.passage_id)
-    return ids

@@ -16,8 +16,7 @@ class Reader(Optimiser):
 
     `model` None means the reader's `init`. `tokens` is the longest input: question and passages with their titles.
     Lessons are drawn from the first `depth` passages, or paths, of a question's ranking; a step reads `passages` of
-    them, the right one included. `half` is the half of the
-    training questions to learn from (`Fold`). `support` weighs the loss of supporting sentences.
+    them, the right one included. `support` weighs the loss of supporting sentences.
     """
 
     kind: Kind
@@ -30,7 +29,6 @@ class Reader(Optimiser):
     steps: int | None = Field(ge=0)
     batch_size: int = Field(ge=1)
     depth: int = Field(ge=1)
-    half: Literal[0, 1] | None
     passages: int = Field(ge=1)
     support: float = Field(ge=0)
     dropout: float = Field(ge=0, lt=1)

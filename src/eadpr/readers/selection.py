@@ -77,11 +77,11 @@ def path_rows(store: PassageStore, paths: Sequence[Sequence[str]]) -> list[PathR
 
 
 def read_training_questions(
-    records: Path, positives: Path, table: Path, store: PassageStore, *, depth: int, half: int | None = None
+    records: Path, positives: Path, table: Path, store: PassageStore, *, depth: int
 ) -> Iterator[QuestionPaths]:
-    """Yield the ranked questions of the fold `train`, or of a half of it, with their first `depth` paths."""
+    """Yield the ranked questions of the fold `train` with their first `depth` paths."""
     folds = tables.rows(positives / "folds.parquet", Fold)
-    ids = {fold.question_id for fold in folds if fold.role == "train" and half in (None, fold.half)}
+    ids = {fold.question_id for fold in folds if fold.role == "train"}
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
     titles = _gold_titles(positives / "positives.parquet", ids, store)
     for question_id, paths in read_ranked_paths(table, depth):

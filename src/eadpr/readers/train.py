@@ -66,8 +66,7 @@ def train_reader(
     records, positives = inputs.records, inputs.positives
     store = PassageStore(records / "passages.parquet")
     table = selection.ranking_table(inputs.ranking, "train", hops=settings.of_paths)
-    limits = {"depth": settings.depth, "half": settings.half}
-    ranked = list(selection.read_training_questions(records, positives, table, store, **limits))
+    ranked = list(selection.read_training_questions(records, positives, table, store, depth=settings.depth))
     make, terms = LESSONS[settings.kind]
     reader = kinds.MODELS[settings.kind].start(inputs.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)

@@ -229,24 +229,13 @@ def _check_readers(layout: Layout, models: Models) -> None:
             raise SettingError(f"readers.{name}.init", f"{entry.init!r} is not for kind {reader.kind}; use {start}")
         rankings = [*layout.multihop] if reader.of_paths else ["bm25", *layout.active, *layout.fused]
         _require(f"readers.{name}.ranking", entry.ranking, rankings, f"kind: {reader.kind}")
-    for name, denoised in layout.denoised.items():
-        for half, reader in enumerate(denoised.readers):
-            _require(f"readers.{reader}.kind", readers[reader].kind, ["extractive"], f"denoised.{name}")
-            problem = f"denoised.{name}, for which it scores half {half}"
-            _require(f"readers.{reader}.half", readers[reader].half, [None, 1 - half], problem)
-    for arm, config in models["arms"].items():
-        mined = layout.active[arm].negatives
-        if mined in layout.denoised and (above := models["denoised"][mined].denoise.above) is not None:
-            problem = f"denoise.above {above} of {mined}, which gives arm {arm} positives"
-            _require("examples.positive", config.examples.positive, ["random", "each"], problem)
 
 
 def _check_depths(layout: Layout, settings: Settings, models: Models) -> None:
     """No stage looks for more passages or negatives than an earlier one keeps."""
     for arm, config in models["arms"].items():
         mined = layout.active[arm].negatives
-        source = layout.denoised[mined].of if mined in layout.denoised else mined
-        section = "bm25" if source == "bm25" else "retrieve"
+        section = "bm25" if mined == "bm25" else "retrieve"
         if config.negatives.kind == "ranked":
             limit = f"{section}.depth, the depth of the ranking {mined} that arm {arm} mines"
             _limit("negatives.depth", config.negatives.depth, getattr(settings, section).depth, limit)

@@ -26,11 +26,11 @@ Settings = create_model("Settings", __base__=Section, **SECTION_FIELDS)
 
 # Names of files and folders that lie in the same folders as those of arms and rankings.
 RESERVED = (
-    "bm25", "bases", "denoised", "fused", "evidence", GOLD, "multihop", "near_duplicates", "query_sides",
+    "bm25", "bases", "fused", "evidence", GOLD, "multihop", "near_duplicates", "query_sides",
     "readers", "readings",
 )  # fmt: skip
 # Kinds of entries that leave files in the same folders, so that no two have the same name.
-APART = ("bases", "active", "arms", "query_sides", "fused", "multihop", "denoised")
+APART = ("bases", "active", "arms", "query_sides", "fused", "multihop")
 
 
 class Of(NamedTuple):
@@ -47,7 +47,7 @@ class Edges(Section):
     `repeats` names the active arm that this arm trains once more, with `seed` as train.seed.
     """
 
-    negatives: Annotated[Name, Of(("active", "fused", "denoised"), ("bm25",))]
+    negatives: Annotated[Name, Of(("active", "fused"), ("bm25",))]
     init: Annotated[Name, Of(("bases", "query_sides", "active"))]
     repeats: Name | None = None
     seed: Annotated[int, Field(ge=0)] | None = None
@@ -93,14 +93,6 @@ class MultihopOf(NamedEntry):
 
     of: Annotated[Name, Of(("active",))]
     init: Annotated[Name, Of(("bases", "active", "multihop"))]
-
-
-class DenoisedOf(NamedEntry):
-    """The two readers score the questions of half 0 and of half 1."""
-
-    section: ClassVar = "denoise"
-    of: Annotated[Name, Of(("active",), ("bm25",))]
-    readers: Annotated[list[Name], Of(("readers",)), Field(min_length=2, max_length=2)]
 
 
 class Reading(Section):
@@ -167,7 +159,6 @@ class Layout(Section):
     bases: dict[Name, BaseOf]
     query_sides: dict[Name, QuerySideOf]
     multihop: dict[Name, MultihopOf]
-    denoised: dict[Name, DenoisedOf]
     robustness: Measured
     readers: dict[Name, ReaderOf]
     reading: Reading

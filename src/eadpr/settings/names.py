@@ -22,7 +22,6 @@ SECTIONS = {
     "seq2seq": "eadpr.writers.config:Seq2Seq",
     "endpoint": "eadpr.writers.config:Endpoint",
     "given": "eadpr.writers.config:Given",
-    "denoise": "eadpr.readers.denoise:Denoise",
     "negatives": "eadpr.supervision.negatives:Negatives",
     "examples": "eadpr.supervision.examples:Examples",
     "loss": "eadpr.training.config:Loss",

@@ -89,7 +89,7 @@ def _resolve_named(
     """
     check_graph(layout, settings.report)
     models: dict[str, dict[str, Settings]] = {}
-    for kind in ("bases", "query_sides", "fused", "readers", "denoised"):
+    for kind in ("bases", "query_sides", "fused", "readers"):
         models[kind] = {}
         for name, entry in getattr(layout, kind).items():
             of_paths = kind == "readers" and (local["reader"] | entry.model_extra).get("kind") == "paths"
@@ -131,7 +131,7 @@ def _kind_of(config: str) -> str | None:
     field = re.search(r"\{(\w+)\}", config)
     if field is None:
         return None
-    return field[1] if field[1] in ("fused", "denoised", "multihop") else f"{field[1]}s"
+    return field[1] if field[1] in ("fused", "multihop") else f"{field[1]}s"
 
 
 def _files(
@@ -181,7 +181,7 @@ def _shared_sections(
         "robustness": {"counts": robustness.counts},
         "explore": {
             "rankings": [
-                "bm25", *_trainings(layout), *repeats, *layout.fused, *layout.multihop, *layout.denoised,
+                "bm25", *_trainings(layout), *repeats, *layout.fused, *layout.multihop,
                 *layout.reading.gold,
             ],
             "near_duplicates": robustness.counts if robustness.generators else [],

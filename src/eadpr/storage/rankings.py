@@ -14,9 +14,6 @@ from eadpr.storage import tables
 from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Question, Ranked
 
-# Ranked passages that a reader promoted to positives (stage `denoise`); the file lies in the folder of the ranking.
-PROMOTED = "positives.parquet"
-
 
 def write_rankings(
     records: Path,

@@ -125,6 +125,6 @@ def _count_refreshes(ranking: str, values: Mapping[str, Any]) -> int:
     """Return the rounds of mining with an earlier arm's model behind the negatives of a ranking, 0 for BM25's."""
     if ranking in values["active"]:
         return 1 + _count_refreshes(values["active"][ranking]["negatives"], values)
-    edges = values["denoised"].get(ranking) or values["fused"].get(ranking) or {}
-    sources = [edges[edge] for edge in ("of", "first", "second") if edge in edges]
+    edges = values["fused"].get(ranking, {})
+    sources = [edges[edge] for edge in ("first", "second") if edge in edges]
     return max((_count_refreshes(source, values) for source in sources), default=0)

@@ -1,8 +1,7 @@
 """An arm's training examples: a question with one positive, its negatives and its distractor, if it has one.
 
 Questions, their order and their positives depend on `positives` and the settings `positive` and `seed` only, so that
-arms that differ in negatives or strategy see the same questions in the same order. New positives from a reader (stage
-`denoise`) come after the others in training, and have no distractors; validation is the same for every arm.
+arms that differ in negatives or strategy see the same questions in the same order.
 
 The form of a question's distractor is drawn. A pair without a distractor of this form gets the next form with a share
 that it has, by name and cyclically (a file of settings is sorted), and at last `cut`.
@@ -22,7 +21,6 @@ from pydantic import Field, field_validator
 from eadpr.runtime import files
 from eadpr.runtime.section import Section
 from eadpr.storage import engine, tables
-from eadpr.storage.rankings import PROMOTED
 from eadpr.storage.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Form, Placebo, Strategy
 
@@ -70,10 +68,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
         engine.view(connection, "folds", positives / "folds.parquet", Fold)
         engine.view(connection, "positives", positives / "positives.parquet", Positive)
         engine.view(connection, "negatives", negatives / "negatives.parquet", Negative)
-        promoted = negatives / PROMOTED
-        if promoted.exists():
-            engine.view(connection, "promoted", promoted, Positive)
-        _choose_positives(connection, examples, promoted=promoted.exists())
+        _choose_positives(connection, examples)
         if not engine.value(connection, "SELECT count(*) FROM chosen WHERE role = 'train'"):
             without = engine.value(connection, "SELECT count(*) FROM asked WHERE role = 'train'")
             raise ValueError(
@@ -115,7 +110,7 @@ def _hash(*parts: str | int) -> int:
     return int.from_bytes(hashlib.sha256("\0".join(map(str, parts)).encode()).digest())
 
 
-def _choose_positives(connection: engine.Connection, examples: Examples, *, promoted: bool) -> None:
+def _choose_positives(connection: engine.Connection, examples: Examples) -> None:
     """Make the tables `asked`, the questions, and `chosen`, their positives that make examples: the first, one drawn by
     a hash of seed and question id, or each.
 
@@ -129,7 +124,7 @@ def _choose_positives(connection: engine.Connection, examples: Examples, *, prom
 
     connection.create_function("draw", draw, ["VARCHAR", "BIGINT"], "BIGINT", type="arrow")
     connection.execute(_ASKED)
-    connection.execute(_ALL_POSITIVES.format(_POSITIVES + _PROMOTED if promoted else _POSITIVES))
+    connection.execute(_ALL_POSITIVES)
     if examples.questions is not None:
         connection.execute(_LEFT_OUT, {"questions": examples.questions, "seed": examples.seed})
         connection.execute("DELETE FROM asked WHERE place IN (FROM left_out)")
@@ -158,17 +153,10 @@ def _pick_forms(connection: engine.Connection, examples: ArmExamples) -> None:
 _ASKED = f"""
 CREATE TABLE asked AS SELECT {engine.POSITION} AS place, question_id, role FROM folds WHERE role IN {ROLES}
 """
-_POSITIVES = f"""
-SELECT place, passage_id, false AS late, p.{engine.POSITION} AS pos FROM asked JOIN positives p USING (question_id)
-"""
-_PROMOTED = f"""
-UNION ALL SELECT place, passage_id, true, a.{engine.POSITION}
-FROM asked JOIN promoted a USING (question_id)
-WHERE role = 'train' AND question_id IN (SELECT question_id FROM positives)
-"""
-_ALL_POSITIVES = """
+_ALL_POSITIVES = f"""
 CREATE TABLE all_positives AS
-SELECT place, passage_id, row_number() OVER (PARTITION BY place ORDER BY late, pos) AS n FROM ({})
+SELECT place, passage_id, row_number() OVER (PARTITION BY place ORDER BY p.{engine.POSITION}) AS n
+FROM asked JOIN positives p USING (question_id)
 """
 _LEFT_OUT = """
 CREATE TABLE left_out AS SELECT place FROM asked WHERE role = 'train' AND place IN (SELECT place FROM all_positives)

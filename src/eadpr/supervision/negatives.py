@@ -5,7 +5,6 @@ passages with an answer in the text (no passage holds a yes or no), passages wit
 """
 
 import hashlib
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, Self
@@ -17,7 +16,6 @@ from pydantic import Field, model_validator
 from eadpr.runtime import files
 from eadpr.runtime.section import Section
 from eadpr.storage import engine, tables
-from eadpr.storage.rankings import PROMOTED
 from eadpr.storage.records import Context, Fold, Negative, Passage, Positive, Question, Ranked
 from eadpr.supervision import answer_matches as matching
 
@@ -53,20 +51,18 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
     """Write negatives.parquet and report.json to the folder `out`; return the number of negatives.
 
     Negatives are mined for the folds train and validation. `ranking` is the folder of BM25's or an arm's ranking: for
-    kind `ranked` its train.parquet is read, its name is the negatives' `source`, and its new positives (stage
-    `denoise`) are copied to `out`. The report counts questions, negatives and, by reason, refused candidates.
+    kind `ranked` its train.parquet is read, and its name is the negatives' `source`. The report counts questions,
+    negatives and, by reason, refused candidates.
     """
     ranked = negatives.kind == "ranked"
     source = ranking.name if ranked else negatives.kind
-    promoted = ranked and (ranking / PROMOTED).exists()
     with engine.connect() as connection:
         matching.register(connection)
         engine.view(connection, "questions", records / "questions.parquet", Question)
         engine.view(connection, "folds", positives / "folds.parquet", Fold)
         engine.view(connection, "positives", positives / "positives.parquet", Positive)
-        engine.view(connection, "promoted", (ranking if promoted else positives) / "positives.parquet", Positive)
         connection.execute(_ASKED)
-        connection.execute(f"{_EXCLUDED} {_PROMOTED}" if promoted else _EXCLUDED)
+        connection.execute(_EXCLUDED)
         count = engine.value(connection, "SELECT count(*) FROM asked")
         passages = records / "passages.parquet"
         with_candidates = _list_candidates(connection, passages, ranking / "train.parquet", negatives)
@@ -77,8 +73,6 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
         _judge(connection, negatives)
         with files.new_folder(out) as folder:
             mined = _write(connection, folder / "negatives.parquet", source, negatives.keep)
-            if promoted:
-                shutil.copyfile(ranking / PROMOTED, folder / PROMOTED)
             refused = dict(connection.execute("SELECT reason, count(*) FROM judged GROUP BY reason").fetchall())
             supplied = engine.value(connection, "SELECT count(DISTINCT place) FROM judged WHERE reason IS NULL")
             report = {
@@ -100,7 +94,6 @@ FROM questions q SEMI JOIN (FROM folds WHERE role <> 'annotator') f ON f.questio
 CREATE VIEW answerable AS FROM asked
 """
 _EXCLUDED = "CREATE TABLE excluded AS SELECT place, passage_id FROM asked JOIN positives USING (question_id)"
-_PROMOTED = "UNION ALL SELECT place, passage_id FROM asked JOIN promoted USING (question_id)"
 
 
 def _list_candidates(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
