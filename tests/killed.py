@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eadpr.readers import shards
+from eadpr.readers import answer
 from eadpr.runtime import cache, files
 from eadpr.storage import tables
 from eadpr.training import loop
@@ -79,7 +79,7 @@ def assert_shards_go_on(
 
 def die_in_second_shard(write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on a shard is two questions."""
-    monkeypatch.setattr(shards, "SHARD", 2)
+    monkeypatch.setattr(answer, "SHARD", 2)
 
     def dying(path, record, rows, inner=tables.write):
         if path.name == "000001.parquet":

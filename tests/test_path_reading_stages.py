@@ -11,7 +11,7 @@ from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.readers.answer import answer_questions
 from eadpr.readers.evaluate import METRICS, evaluate_reading, path_reading_values
 from eadpr.readers.predictions import Prediction, Sentence
-from eadpr.readers.report import pairs_of_paths, report_readers
+from eadpr.readers.report import report_readers
 from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
@@ -140,16 +140,6 @@ def report_of(names: Sequence[str], **compared: str) -> ReportArms:
         "resamples": 10_000,
     }  # fmt: skip
     return REPORT.model_copy(update=changes)
-
-
-@pytest.mark.parametrize(("names", "compared", "pairs"), [
-    (["a"], {}, []),
-    (["b", "a"], {"a": "dpr"}, [("a", "b")]),  # dpr has no paths
-    (["a", "b", "c"], {"c": "b"}, [("b", "a"), ("c", "b")]),
-])  # fmt: skip
-def test_what_a_ranking_is_compared_with(names, compared, pairs):
-    settings = report_of(names, **compared)
-    assert pairs_of_paths(settings.reading.trainings, settings) == pairs
 
 
 def reported(folder: Path, found: dict[str, list[float]]) -> str:

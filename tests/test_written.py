@@ -222,18 +222,13 @@ FIND = "{question} | {answer} | {title}{spans}"
     ("3.", [3]),
     ("3, 1,3", [1, 3]),
     ("0", []),
-    ("0, 1", "there is no sentence 0"),
-    ("4", "there is no sentence 4"),
-    ("", "it is not numbers with commas between them"),
-    ("2 3", "it is not numbers with commas between them"),
-    ("٢", "it is not numbers with commas between them"),
-    ("1" * 5000, "it is not numbers with commas between them"),
+    *((reply, None) for reply in ("0, 1", "4", "", "2 3", "٢", "1" * 5000)),
 ])  # fmt: skip
 def test_a_reply_is_numbers_or_none(reply, numbers):
     assert parse_numbers(reply, 3) == numbers
 
 
-def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(server):
+def test_an_unreadable_reply_is_asked_for_once_more(server):
     replies = iter(["The second.", "2"])
     server.says = lambda body: next(replies)
     settings = task(server, prompt=FIND, temperature=0.0)
@@ -243,7 +238,7 @@ def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(server):
     prompt = "Where? | Rome | Ann\n1. Ann liked tea.\n2. She was born in Rome.\n3. Rome is old. So is she."
     assert first == [{"role": "user", "content": prompt}]
     assert second[:2] == [*first, {"role": "assistant", "content": "The second."}]
-    assert second[2]["content"].startswith("This cannot be used: it is not numbers")
+    assert second[2]["content"].startswith("This cannot be used")
     assert "seed" not in server.requests[0]
     assert (choose_spans(settings, pair(), spans), len(server.requests)) == ([1], 2)
     server.says = lambda body: "The second."

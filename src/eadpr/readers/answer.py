@@ -3,14 +3,14 @@
 A passage is a path of length one.
 """
 
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count, islice
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from eadpr.readers import kinds, scores, shards
+from eadpr.readers import kinds, scores
 from eadpr.readers.config import Read
 from eadpr.readers.extractive import ExtractiveReader, score_in_passes
 from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
@@ -27,11 +27,16 @@ from eadpr.readers.selection import (
 from eadpr.runtime import cache, files
 from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
+from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Question
+
+SHARD = 64  # questions: what a kill can cost
+
+RankedPaths = tuple[str, list[list[str]]]  # a question's id and its paths, as ids of passages
 
 
 def answer_questions(
@@ -53,7 +58,7 @@ def answer_questions(
     ids = [question_id for question_id, _ in read_ranked_paths(table, depth=1) if question_id in sample]
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
 
-    def answer(ranked: tuple[str, list[list[str]]]) -> list[Prediction]:
+    def answer(ranked: RankedPaths) -> list[Prediction]:
         question_id, paths = ranked
         return answerer(questions[question_id], path_rows(store, paths))
 
@@ -62,7 +67,7 @@ def answer_questions(
         ranked = (row for row in read_ranked_paths(table, settings.top_k[-1]) if row[0] in questions)
         with files.new_folder(out) as temporary:
             predictions = temporary / "predictions.parquet"
-            shards.write_in_shards(predictions, Prediction, ranked, answer, folder=folder, label="read", total=len(ids))
+            _write_in_shards(predictions, ranked, answer, folder, len(ids))
             rows = list(tables.rows(predictions, Prediction))
             if of_paths:
                 write_official(temporary / "predictions.json", rows, official_titles(records, ids), store)
@@ -75,6 +80,34 @@ def answer_questions(
                 files.write_json(temporary / "predictions.json", entries)
         files.discard(folder)
     return len({row.question_id for row in rows})
+
+
+def _write_in_shards(
+    out: Path,
+    ranked: Iterable[RankedPaths],
+    answer: Callable[[RankedPaths], list[Prediction]],
+    folder: Path,
+    total: int,
+) -> None:
+    """Write the predictions for each question to the table `out`, in order. `folder` holds the shards; it is a
+    `cache.workspace` with everything that decides the rows in its key. Complete shards are not made again."""
+    ranked = iter(ranked)
+    done = min(SHARD * sum(1 for _ in folder.glob("*.parquet.sha256")), total)
+    with tables.writing(out, Prediction) as append, progress("read", total, "questions", done=done) as advance:
+
+        def shard_rows(shard: list[RankedPaths]) -> Iterator[Prediction]:
+            for question in shard:
+                yield from answer(question)
+                advance(1)
+
+        for number in count():
+            if not (shard := list(islice(ranked, SHARD))):
+                break
+            path = folder / f"{number:06d}.parquet"
+            if not cache.intact(path):
+                tables.write(path, Prediction, shard_rows(shard))
+                cache.seal(path)
+            append(tables.read(path, Prediction))
 
 
 class ExtractiveAnswerer:

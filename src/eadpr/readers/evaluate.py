@@ -136,15 +136,12 @@ def _judge_answers(
     rows: Iterable[Prediction], questions: Sequence[Question], values: Mapping[str, Values], of_paths: bool
 ) -> Iterator[ReadAnswer]:
     """Yield the answers to the questions that have metrics, with their correctness."""
-    right = {}
-    for metric, (places, numbers) in values.items():
-        if metric.startswith("em"):
-            ids = (questions[place].id for place in places)
-            right[metric] = dict(zip(ids, (numbers == 1).tolist(), strict=True))
+    place_of = {question.id: place for place, question in enumerate(questions)}
+    exact = {name: dict(zip(*map(np.ndarray.tolist, of_metric), strict=True)) for name, of_metric in values.items()}
     for row in rows:
-        by_question = right["em" if of_paths else f"em_{row.top_k}"]
-        if row.question_id in by_question:
-            yield ReadAnswer(row.question_id, row.top_k, row.answer, by_question[row.question_id])
+        right = exact["em" if of_paths else f"em_{row.top_k}"].get(place_of[row.question_id])
+        if right is not None:
+            yield ReadAnswer(row.question_id, row.top_k, row.answer, right == 1)
 
 
 def read_golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[GoldAnswer]:
@@ -182,7 +179,7 @@ def reading_values(
 def path_reading_values(
     questions: Sequence[Question], golds: Iterable[GoldAnswer], predictions: Mapping[str, Prediction]
 ) -> dict[str, Values]:
-    """Return every metric over the questions with hops."""
+    """Return every metric over the questions with hops, 0 without an answer or a prediction."""
     hops = np.array([i for i, question in enumerate(questions) if question.hops], dtype=np.int64)
     if not len(hops):
         raise ValueError("no question of sets.evaluate has hops; read paths for a set of multi-hop questions")

@@ -34,7 +34,9 @@ def report_readers(
             files.write_json(folder / "metrics" / "reading" / reader / f"{name}.json", nest_means(means))
         if reader in settings.of_paths:
             parts.append(f"# Answers of the reader of paths {reader}")
-            parts += tables_of_paths(measured, rows, pairs_of_paths(rows, settings), sampling, sets.evaluate)
+            # Each ranking and the one that report.compare gives it, where that is read too, else the first.
+            path_pairs = settings.pair([*rows], rows, next(iter(rows)))
+            parts += tables_of_paths(measured, rows, path_pairs, sampling, sets.evaluate)
         else:
             parts.append(f"# Answers of the reader {reader}")
             if read.questions is not None:
@@ -87,8 +89,3 @@ def tables_of_paths(
             compared = comparisons(measured.outcomes, pairs, name, PATH_METRICS)
             parts += difference_table(compared, md.titles(PATH_METRICS), sampling)
     return parts
-
-
-def pairs_of_paths(rows: Rows, settings: ReportArms) -> Pairs:
-    """Pair each ranking with the one that report.compare gives it, where that is read too, else with the first."""
-    return settings.pair([*rows], rows, next(iter(rows)))

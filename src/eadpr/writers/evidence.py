@@ -1,6 +1,6 @@
 """Evidence by a language model: it gets the numbered spans of a positive and replies which of them tell the answer.
 
-A reply that cannot be read is asked for once more, with the reason, and then given up.
+A reply that cannot be read is asked for once more, and then given up.
 """
 
 import re
@@ -38,19 +38,18 @@ def choose_spans(settings: EndpointTask, pair: Pair, spans: Sequence[Span]) -> l
         if reply is None:  # nothing to ask about again
             return None
         numbers = parse_numbers(reply, len(spans))
-        if isinstance(numbers, list):
+        if numbers is not None:
             return [number - 1 for number in numbers]
-        again = f"This cannot be used: {numbers}. Reply with numbers from 1 to {len(spans)} alone, or with 0 for none."
+        again = f"This cannot be used. Reply with numbers from 1 to {len(spans)} alone, commas between, or 0 for none."
         messages = [*messages, {"role": "assistant", "content": reply}, {"role": "user", "content": again}]
     return None
 
 
-def parse_numbers(reply: str, most: int) -> list[int] | str:
-    """Return the distinct numbers of a reply in order, [] for 0; or a sentence on why it cannot be read."""
+def parse_numbers(reply: str, most: int) -> list[int] | None:
+    """Return the distinct numbers of a reply in order, [] for 0; None if it cannot be read."""
     if not _NUMBERS.fullmatch(reply):
-        return "it is not numbers with commas between them"
+        return None
     numbers = sorted({int(number) for number in reply.rstrip(".").split(",")})
     if numbers == [0]:
         return []
-    wrong = [number for number in numbers if not 0 < number <= most]
-    return f"there is no sentence {wrong[0]}" if wrong else numbers
+    return numbers if numbers[0] > 0 and numbers[-1] <= most else None
