@@ -6,9 +6,9 @@ do not name, send it along redirects, show it in a server's complaint, and give 
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -38,8 +38,6 @@ SESSION = requests.Session()
 for scheme in ("http://", "https://"):
     SESSION.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE, pool_block=True, max_retries=RETRY))
 
-Parsed = TypeVar("Parsed")
-
 
 class Unanswerable(OSError):
     """The server refuses these messages and will refuse them again; others it may answer."""
@@ -65,8 +63,17 @@ def complete(settings: EndpointTask, messages: list[dict[str, str]], *, seed: in
         body["seed"] = seed
 
     def request() -> dict[str, Any]:
-        text, finished = post(address, body, settings.key_variable, _parse_completion, "choices[0].message")
-        return {"asked": body, "text": text, "whole": finished}
+        response = _post(address, body, read_key(settings.key_variable))
+        try:
+            choice = response.json()["choices"][0]
+            text = choice["message"].get("content") or ""  # empty if the model refuses
+            text = text.encode(errors="replace").decode()  # half a surrogate pair is no text
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise OSError(
+                f"{address} answers without choices[0].message: {response.text[:COMPLAINT]!r}; is the address that of"
+                " an OpenAI-compatible server?"
+            ) from error
+        return {"asked": body, "text": text, "whole": choice.get("finish_reason") not in INCOMPLETE}
 
     try:
         # The names in key and value are those of caches that users have paid for.
@@ -88,14 +95,8 @@ def read_key(variable: str | None) -> str | None:
     )
 
 
-def post(
-    address: str, body: dict[str, Any], key_variable: str | None, parse: Callable[[Any], Parsed], expected: str
-) -> Parsed:
-    """Send a request, again after failures that may pass, and return the parsed reply.
-
-    `parse` raises a LookupError, TypeError or AttributeError for JSON without `expected`, which the error then names.
-    """
-    key = read_key(key_variable)
+def _post(address: str, body: dict[str, Any], key: str | None) -> requests.Response:
+    """Send a request, again after failures that may pass, and return the reply."""
 
     def authorise(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if key is not None:
@@ -110,18 +111,4 @@ def post(
         raise Unanswerable(f"{address} refuses the text: {complaint}")
     if status != 200:
         raise OSError(f"{address} answers HTTP {status}: {complaint}; check endpoint and the key, or run again later")
-    try:
-        return parse(response.json())
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise OSError(
-            f"{address} answers without {expected}: {complaint}; is the address that of an OpenAI-compatible server?"
-        ) from error
-
-
-def _parse_completion(reply: Any) -> tuple[str, bool]:
-    """Return the text, empty if the model refuses, and whether it is whole."""
-    choice = reply["choices"][0]
-    text = (
-        (choice["message"].get("content") or "").encode(errors="replace").decode()
-    )  # half a surrogate pair is no text
-    return text, choice.get("finish_reason") not in INCOMPLETE
+    return response
