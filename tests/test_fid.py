@@ -20,9 +20,7 @@ from eadpr.readers.kinds import load
 from eadpr.readers.lessons import FusionExample, FusionExamples, fusion_terms
 from eadpr.readers.predictions import Prediction
 from eadpr.readers.selection import QuestionPaths
-from eadpr.runtime import files
 from eadpr.runtime.machine import device
-from eadpr.runtime.model_folders import model_files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Passage
@@ -173,13 +171,6 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     found = list(tables.rows(tmp_path / "reading/predictions.parquet", Prediction))
     assert len(found) == len(EVALUATED) * len(READ.top_k)
     assert all(row.passage_id is None and row.answer_score < 0 for row in found)
-
-
-def test_it_starts_from_a_folder_too(toy, tmp_path):
-    given = str(toy / "annotator" / "fold-0")
-    train(toy, tmp_path, model=given, given=model_files(given), steps=0)
-    for name in ("model.safetensors", "tokenizer.json", "config.json"):
-        assert files.sha256(tmp_path / "reader" / name) == files.sha256(Path(given) / name)
 
 
 def test_an_annotator_without_a_model(toy, tmp_path):

@@ -11,14 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from eadpr.corpus.formats.ramdocs import read_ramdocs
-from eadpr.corpus.rows import GivenContext
 from eadpr.corpus.sources import File
 from eadpr.runtime import cache
 from eadpr.runtime.model_folders import NO_FILES, model_files
 from eadpr.storage.records import Passage, Question, Span
 from eadpr.writers.choose import generate_by_model
-from eadpr.writers.config import Given, Seq2Seq, fill_prompt
+from eadpr.writers.config import Given, Seq2Seq
 from eadpr.writers.endpoint import AT_ONCE, RETRY, write_texts
 from eadpr.writers.given import generate_from_files
 from eadpr.writers.original import Candidate, Generate, Original
@@ -59,10 +57,6 @@ def by_endpoint(server, seed=0, **changes) -> Generate:
 
 def first_answer(server, number=0, **changes) -> str | None:
     return texts(by_endpoint(server, **changes), numbers=range(number, number + 1))[0]
-
-
-def test_a_field_without_a_value_and_braces_in_a_value_stay():
-    assert fill_prompt("{a} {b} {c}", a="{b}", b="1") == "{b} 1 {c}"
 
 
 # endpoint
@@ -315,9 +309,6 @@ def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
         (["misinfo"], ["She is of Paris."]),
     ):
         assert texts(generate_from_files(Given(types=types), [(file, path)])) == expected
-    correct_last = RAMDOCS | {"documents": [RAMDOCS["documents"][3], RAMDOCS["documents"][0]]}
-    (row,) = read_ramdocs(lines(tmp_path / "r.jsonl", correct_last))
-    assert row.contexts[0] == GivenContext("positive", 0, None, "", "She is of London.")
 
 
 def test_no_file_and_no_text_of_a_type_are_refused(tmp_path):

@@ -11,7 +11,7 @@ from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Example
-from eadpr.training.encoder import Encoders, load_pair, settings_of
+from eadpr.training.encoder import Encoders, load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.forward import EncodedBatch
 from eadpr.training.losses import Masks, hn_loss, loss_terms
@@ -20,7 +20,7 @@ from eadpr.two_hops.hops import second_ids, without_question_mark
 from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.training_toy import BALANCED, EADPR, MACHINE, TRAIN, column_inputs, series, with_placebos
+from tests.training_toy import BALANCED, EADPR, MACHINE, TRAIN, series, with_placebos
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.two_hops]
 
@@ -169,13 +169,6 @@ def test_negatives_of_a_question_stand_beside_either_hop_without_repeats(toy):
         assert all(hard[i] != hard[i + 3] for i in range(3))
 
 
-def test_validation_asks_for_the_passages_of_its_rows(toy):
-    batcher = batcher_of(toy)
-    batch = batcher.first([3, 1])
-    rows = batcher.examples.positives[batcher.examples_of([3, 1])].tolist()
-    assert [tuple(ids.tolist()) for ids in batcher.inputs.ids(rows)] == column_inputs(batch, slice(4))
-
-
 def test_only_comparisons_are_turned_and_only_some_times(toy):
     batcher = batcher_of(toy)
     one, _ = hops_of(toy)
@@ -224,22 +217,6 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
     total = loss_terms(scores, batch.masks, form="paper", **weights).total.item()
     assert total == pytest.approx(naive(scores, [0, 0, 0, 1, 1, 1], [0, 1, 2] * 2, has, **weights), rel=1e-9)
-
-
-def test_the_loss_of_a_cosine_model_sees_its_scale_at_both_hops(toy, tmp_path):
-    """Queries of hop 2 have length 1 as all others."""
-    cosine = ONE.model_copy(update={"similarity": "cosine"})
-    batch = batcher_of(toy).sampled(0, size=18, seed=TRAIN.seed)
-    encoders = Encoders(*load_pair(toy / "base", cosine))
-    with torch.no_grad():
-        vectors = EncodedBatch(encoders, batch, MACHINE).vectors
-    torch.testing.assert_close(vectors.questions_QD.norm(dim=1), torch.ones(36))
-    scores = 7 * vectors.questions_QD @ vectors.passages_ND.T[:, vectors.columns_P]
-    expected = loss_terms(scores, batch.masks, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0).total.item()
-    changes = {"steps": 1, "batch_size": 18, "dropout": 0.0, "attention_dropout": 0.0}
-    train(toy, tmp_path, loss=EADPR.model_copy(update={"scale": 7.0}), settings=cosine, **changes)
-    assert series(tmp_path, "train/loss") == pytest.approx([expected], rel=1e-5)
-    assert settings_of(tmp_path / "model").scale == 7.0
 
 
 def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):

@@ -16,7 +16,7 @@ from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
-from eadpr.storage.records import Fold, Outcome, Positive, Question, Ranked
+from eadpr.storage.records import Outcome, Question, Ranked
 from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
 from tests.reading_toy import train
@@ -52,21 +52,6 @@ def test_answers_are_a_table_and_the_official_file(toy, trained, tmp_path):
     assert official["answer"] == {row.question_id: row.answer for row in found}
     titles = {row.question_id: len(row.support) for row in found}
     assert {question_id: len(facts) for question_id, facts in official["sp"].items()} == titles
-
-
-def test_what_cannot_be_learnt_from(toy, tmp_path):
-    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but path_reader\.steps is 0; raise it"):
-        train(toy, tmp_path, LEARNING, steps=0)
-    own = tmp_path / "own"
-    for name in ("records", "base", "ranking"):
-        (own / name).parent.mkdir(exist_ok=True)
-        (own / name).symlink_to(toy / name)
-    folds = own / "positives" / "folds.parquet"
-    tables.write(own / "positives" / "positives.parquet", Positive, [])
-    tables.write(folds, Fold, [Fold("q1", "validation", 0)])
-    with pytest.raises(ValueError, match=r"train\.parquet: none of the 0 training questions it ranks"):
-        train(own, tmp_path, LEARNING)
-    assert not (tmp_path / "reader").exists()
 
 
 def test_a_ranking_of_passages_is_read_as_paths_of_one(toy, trained, tmp_path):
@@ -119,18 +104,9 @@ def test_a_question_without_answers_counts_as_wrong():
     assert [values[metric].values.tolist() for metric in METRICS] == [[0.0]] * len(METRICS)
 
 
-def test_questions_without_hops_are_not_for_a_reader_of_paths(toy, tmp_path):
-    records = tmp_path / "own" / "records"
-    for name in ("passages", "question_sets", "origins"):
-        (records / f"{name}.parquet").parent.mkdir(parents=True, exist_ok=True)
-        (records / f"{name}.parquet").symlink_to(toy / "records" / f"{name}.parquet")
-    asked = [question(f"q{i}", "who?", ["x"]) for i in range(QUESTIONS)]
-    tables.write(records / "questions.parquet", Question, asked)
-    (tmp_path / "own" / "positives.parquet").symlink_to(toy / "positives" / "positives.parquet")
-    (tmp_path / "own" / "positives").symlink_to(toy / "positives")
+def test_questions_without_hops_are_not_for_a_reader_of_paths():
     with pytest.raises(ValueError, match=r"no question of sets\.evaluate has hops"):
-        evaluated(tmp_path / "own", tmp_path, [])
-    assert not (tmp_path / "outcomes.parquet").exists()
+        path_reading_values([question("q", "who?", ["x"])], [], {})
 
 
 def report_of(names: Sequence[str], **compared: str) -> ReportArms:

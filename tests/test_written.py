@@ -202,16 +202,6 @@ def test_a_killed_run_asks_only_what_it_had_not_been_told(server, towns, tmp_pat
     assert [says(body) for body in server.requests[before:]] == [f" {TEXT_OF['q2']}\n"]
 
 
-def test_given_texts_are_taken_by_question(towns, tmp_path):
-    lines = [{"question_id": "q1", "text": TEXT_OF["q1"]}, {"question": "Where was Person 3 born?", "text": "In Dorn."}]
-    (towns / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    file = File(kind="near_duplicates", path="own.jsonl")
-    found = write(towns, tmp_path / "out", writer("given", Given(types=["near_duplicate"]), file))
-    assert [(one.question_id, one.text) for one in found if one.form == "written"] == [("q1", TEXT_OF["q1"])]
-    report = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert report["toy/train"]["pseudo"]["written"]["dropped"] == {"holds_answer": 1, "no_text": 2}
-
-
 # Evidence
 
 FIND = "{question} | {answer} | {title}{spans}"
@@ -284,18 +274,6 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     find_evidence(strategies, SEPARATE, HARDWARE, **again, chooser=by)
     assert len(server.requests) == 7
     assert again["out"].read_bytes() == toy["out"].read_bytes()
-
-
-def test_a_killed_search_goes_on_and_another_prompt_asks_anew(server, toy):
-    server.says = lambda body: None if "Person 4" in body["messages"][0]["content"] else "2"
-    with pytest.raises(OSError, match="HTTP 401"):
-        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, chooser=by_endpoint(task(server, prompt=FIND)))
-    before = len(server.requests)
-    server.says = lambda body: "2"
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **toy, chooser=by_endpoint(task(server, prompt=FIND)))
-    assert 1 <= len(server.requests) - before <= 2  # q5 may have been asked before q4 failed, or not
-    keys = [by_endpoint(task(server, prompt=prompt)).key for prompt in (FIND, FIND + "?")]
-    assert keys[0] != keys[1]
 
 
 def test_the_stages_run_as_commands_with_what_configs_writes(server, tmp_path):
