@@ -12,7 +12,7 @@ from torch import Tensor
 
 from eadpr.readers import kinds, scores
 from eadpr.readers.config import Read
-from eadpr.readers.extractive import ExtractiveReader, score_in_passes
+from eadpr.readers.extractive import ExtractiveReader, compute_logits, group_passes
 from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
 from eadpr.readers.inputs import Input
 from eadpr.readers.predictions import Prediction, Sentence, official_titles, write_official
@@ -24,7 +24,7 @@ from eadpr.readers.selection import (
     read_ranked_paths,
     sample_questions,
 )
-from eadpr.runtime import cache, files
+from eadpr.runtime import cache, files, parallel
 from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
@@ -132,7 +132,10 @@ class ExtractiveAnswerer:
     def score_paths(self, inputs: Sequence[Input]) -> list[PathScores]:
         """Return the scores and best span of each input."""
         scored: dict[int, PathScores] = {}
-        for places, batch, passage_PT in score_in_passes(self._reader, inputs, self._hardware):
+        groups = group_passes(inputs)
+        passes = ([inputs[i] for i in group] for group in groups)
+        results = parallel.spread(lambda part: compute_logits(self._reader, part, self._hardware), passes)
+        for places, (batch, passage_PT) in zip(groups, results, strict=True):
             spans = scores.best_spans(batch.start, batch.end, passage_PT, longest=self._settings.answer_tokens)
             for row, (i, span, score) in enumerate(zip(places, spans, batch.paths.tolist(), strict=True)):
                 logits = batch.row(row)

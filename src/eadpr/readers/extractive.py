@@ -8,7 +8,7 @@ types, if the encoder has them, are 0 for the question and 1 after it.
 Shapes: P paths of one question, T tokens, K kinds of answer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -20,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from eadpr.readers.config import Reader
 from eadpr.readers.inputs import NOWHERE, Input, Passages, make_input, to_ids
 from eadpr.readers.scores import KINDS
-from eadpr.runtime import files, machine, model_folders, parallel
+from eadpr.runtime import files, machine, model_folders
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
 from eadpr.training.encoder import folder_of, position_limit, pretrained
@@ -161,13 +161,3 @@ def compute_logits(reader: ExtractiveReader, inputs: Sequence[Input], hardware: 
 def group_passes(inputs: Sequence[Input]) -> list[list[int]]:
     """Group inputs of similar length to read together, the longest first; return their places."""
     return [part.tolist() for part in batches([len(row.ids) for row in inputs], TOKENS[machine.device()])]
-
-
-def score_in_passes(
-    reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine
-) -> Iterator[tuple[list[int], Logits, Tensor]]:
-    """Yield the places of each pass's inputs and the results of `compute_logits`."""
-    groups = group_passes(inputs)
-    results = parallel.spread(lambda group: compute_logits(reader, [inputs[i] for i in group], hardware), groups)
-    for group, (logits, passage_PT) in zip(groups, results, strict=True):
-        yield group, logits, passage_PT

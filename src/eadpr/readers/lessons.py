@@ -168,31 +168,22 @@ class FusionExample(NamedTuple):
 
 class FusionExamples:
     """The examples of Fusion-in-Decoder: the first passages of each question's ranking and one of its answers, drawn in
-    each epoch."""
+    each epoch. Questions with patterns for answers are left out."""
 
     def __init__(self, reader: FusionReader, ranked: Sequence[QuestionPaths], store: PassageStore, _: Path) -> None:
         self._reader, self._store = reader, store
-        self._lessons = [(row, targets) for row in ranked if row.paths and (targets := self._targets(row))]
+        answered = (row for row in ranked if row.question.answers and row.question.answer_kind != "regex")
+        self._lessons = [row for row in answered if row.paths]
 
     def __len__(self) -> int:
         return len(self._lessons)
 
     def __call__(self, i: int, epoch: int) -> FusionExample:
-        ranked, targets = self._lessons[i]
-        settings = self._reader.settings
-        target = np.random.default_rng([settings.seed, epoch, i]).integers(len(targets))
+        ranked, settings = self._lessons[i], self._reader.settings
+        answers = ranked.question.answers
+        target = np.random.default_rng([settings.seed, epoch, i]).integers(len(answers))
         inputs = tokenize_passages(self._reader, self._store, ranked.question, ranked.rows[: settings.passages])
-        return FusionExample(inputs, self._reader.target_ids(targets[target]))
-
-    def _targets(self, ranked: QuestionPaths) -> list[str]:
-        """Return the answers, or a regex's match in the first passage that has one."""
-        question = ranked.question
-        if question.answer_kind != "regex":
-            return question.answers
-        for text in self._store.texts(ranked.rows):
-            if spans := answer_spans(question.answers, text, "regex"):
-                return [text[spans[0].start : spans[0].end]]
-        return []
+        return FusionExample(inputs, self._reader.target_ids(answers[target]))
 
 
 def fusion_terms(reader: FusionReader, example: FusionExample, hardware: Machine) -> dict[str, Tensor]:

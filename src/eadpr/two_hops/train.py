@@ -77,7 +77,4 @@ def _check(training: HopExamples, validation: HopExamples, folder: Path, setting
         )
     arm.check_examples(training.examples, folder, settings.loss)
     if settings.train.keep == "best" and not (len(validation.unordered) and settings.train.validation_questions):
-        raise ValueError(
-            "train.keep: best needs validation questions with two hops; raise positives.validation and"
-            " train.validation_questions"
-        )
+        raise ValueError("train.keep: best needs validation questions with two hops; raise train.validation_questions")

@@ -39,23 +39,21 @@ def generate_from_files(settings: Given, files: Sequence[tuple[File, Path]]) -> 
             " near_duplicates or ramdocs; add one to its source in data/collections"
         )
     texts: dict[Key, list[GivenText]] = {}
-    types: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     for file, path in files:
         for key, text in (_read_ramdocs if file.kind == "ramdocs" else _read_rows)(path):
-            types[text.type] += 1
             if text.type in settings.types:
                 texts.setdefault(key, []).append(text)
+            else:
+                skipped[text.type] += 1
     if not texts:
         raise ValueError(
             f"{', '.join(str(path) for _, path in files)}: no near-duplicate is of a type in"
-            f" given.types {settings.types}; there are {', '.join(sorted(types)) or 'none'}"
+            f" given.types {settings.types}; there are {', '.join(sorted(skipped)) or 'none'}"
         )
-    if skipped := {kind: count for kind, count in types.most_common() if kind not in settings.types}:
+    if skipped:
         print(
-            f"given: {sum(skipped.values()):,} of {types.total():,} texts are of no type in given.types"
-            f" {settings.types} and were skipped: {excerpt(skipped)}",
-            file=sys.stderr,
-            flush=True,
+            f"given: skipped texts of other types than {settings.types}: {dict(skipped)}", file=sys.stderr, flush=True
         )
 
     def generate(original: Original, numbers: range) -> list[Candidate]:

@@ -10,8 +10,7 @@ holds_evidence  a sentence of the evidence stands in it, word for word
 length          outside of the bounds `written.length`
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from eadpr.runtime import parallel
@@ -38,7 +37,11 @@ def write_by(writer: Writer, settings: Written, seed: int, *, folds: Path, sourc
     """
     generate = make_generator(writer, seed, sources=sources, raw=raw)
     training = frozenset(fold.question_id for fold in tables.rows(folds, Fold) if fold.role in ROLES)
-    write_pair = partial(_write_pair, settings=settings, generate=generate, training=training)
+
+    def write_pair(rows: Rows) -> tuple[Rows, Mapping[str, Attempt]]:
+        pair, evidence = rows
+        wanted = [row for row in evidence if row.strategy in settings.strategies and pair.question.id in training]
+        return rows, {row.strategy: write_distractor(pair, row, settings, generate) for row in wanted}
 
     def write(pairs: Iterator[Rows]) -> Iterator[tuple[Rows, Mapping[str, Attempt]]]:
         with progress(f"distractors by {writer.by}", None, "positives") as advance:
@@ -47,18 +50,6 @@ def write_by(writer: Writer, settings: Written, seed: int, *, folds: Path, sourc
                 yield result
 
     return write
-
-
-def _write_pair(
-    rows: Rows, settings: Written, generate: Generate, training: Collection[str]
-) -> tuple[Rows, Mapping[str, Attempt]]:
-    pair, evidence = rows
-    attempts = {}
-    if pair.question.id in training:
-        for row in evidence:
-            if row.strategy in settings.strategies:
-                attempts[row.strategy] = write_distractor(pair, row, settings, generate)
-    return rows, attempts
 
 
 def write_distractor(pair: Pair, evidence: Evidence, settings: Written, generate: Generate) -> Attempt:
