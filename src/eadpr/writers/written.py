@@ -40,8 +40,9 @@ def write_by(writer: Writer, settings: Written, seed: int, *, folds: Path, sourc
 
     def write_pair(rows: Rows) -> tuple[Rows, Mapping[str, Attempt]]:
         pair, evidence = rows
-        wanted = [row for row in evidence if row.strategy in settings.strategies and pair.question.id in training]
-        return rows, {row.strategy: write_distractor(pair, row, settings, generate) for row in wanted}
+        strategies = settings.strategies if pair.question.id in training else ()
+        to_cut = [row for row in evidence if row.strategy in strategies]
+        return rows, {row.strategy: write_distractor(pair, row, settings, generate) for row in to_cut}
 
     def write(pairs: Iterator[Rows]) -> Iterator[tuple[Rows, Mapping[str, Attempt]]]:
         with progress(f"distractors by {writer.by}", None, "positives") as advance:
