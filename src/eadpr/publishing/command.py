@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import typer
+
+Part = StrEnum("Part", ["vectors", "onnx", "dpr"])  # Typer takes no list of literals
 
 
 def publish(
     arm: str = typer.Argument(None, help="A trained, measured active arm; by default the best by validation."),
     to: Path = typer.Option(..., help="New folder, written whole or not at all."),
-    parts: list[Literal["vectors", "onnx", "dpr"]] = typer.Option([], "--with", help="What else to write; repeat it."),
+    parts: list[Part] = typer.Option([], "--with", help="What else to write; repeat it."),
     license: str = typer.Option("other", help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0."),
     collection: str = typer.Option(None, help="By default the one in params.yaml."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
