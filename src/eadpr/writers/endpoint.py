@@ -63,14 +63,15 @@ def complete(settings: EndpointTask, messages: list[dict[str, str]], *, seed: in
         body["seed"] = seed
 
     def request() -> dict[str, Any]:
-        response = _post(address, body, read_key(settings.key_variable))
+        key = read_key(settings.key_variable)
+        response = _post(address, body, key)
         try:
             choice = response.json()["choices"][0]
             text = choice["message"].get("content") or ""  # empty if the model refuses
             text = text.encode(errors="replace").decode()  # half a surrogate pair is no text
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise OSError(
-                f"{address} answers without choices[0].message: {response.text[:COMPLAINT]!r}; is the address that of"
+                f"{address} answers without choices[0].message: {_show(response, key)}; is the address that of"
                 " an OpenAI-compatible server?"
             ) from error
         return {"asked": body, "text": text, "whole": choice.get("finish_reason") not in INCOMPLETE}
@@ -105,10 +106,15 @@ def _post(address: str, body: dict[str, Any], key: str | None) -> requests.Respo
 
     # `auth` is passed even without a key: requests would look for one in ~/.netrc.
     response = SESSION.post(address, json=body, auth=authorise, timeout=TIMEOUT, allow_redirects=False)
-    status, text = response.status_code, response.content.decode(errors="replace")
-    complaint = repr((text.replace(key, "<key>") if key else text)[:COMPLAINT])
+    status, text, complaint = response.status_code, response.content.decode(errors="replace"), _show(response, key)
     if status == 400 and REFUSED.search(text) and FOR_ALL not in text:
         raise Unanswerable(f"{address} refuses the text: {complaint}")
     if status != 200:
         raise OSError(f"{address} answers HTTP {status}: {complaint}; check endpoint and the key, or run again later")
     return response
+
+
+def _show(response: requests.Response, key: str | None) -> str:
+    """Return the beginning of a reply for a message, without the key."""
+    text = response.content.decode(errors="replace")
+    return repr((text.replace(key, "<key>") if key else text)[:COMPLAINT])
