@@ -3,8 +3,8 @@
 from eadpr.settings.command import stage
 
 
-@stage(ranking="C/rankings/bm25", out="C/distractors")
-def main(distractors, written, writer, *, records, positives, evidence, ranking, out, sources=None, raw=None):
+@stage(out="C/distractors")
+def main(distractors, written, writer, *, records, positives, evidence, out, sources=None, raw=None):
     from eadpr.runtime.machine import settle
 
     if writer and writer.machine:
@@ -17,7 +17,6 @@ def main(distractors, written, writer, *, records, positives, evidence, ranking,
 
         folds = positives / "folds.parquet"
         write = write_by(writer, written, distractors.seed, folds=folds, sources=sources, raw=raw)
-    count = write_distractors(
-        distractors, records=records, positives=positives, evidence=evidence, ranking=ranking, out=out, write=write
-    )
+    inputs = {"records": records, "positives": positives, "evidence": evidence}
+    count = write_distractors(distractors, **inputs, out=out, write=write)
     return f"{count} distractors"

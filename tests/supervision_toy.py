@@ -22,7 +22,7 @@ ANNOTATOR = {
     "model": "build", "revision": None, "prompt": "{question} \\n {context}", "lowercase": True, "build": RECIPE,
 }  # fmt: skip
 EVIDENCE = EvidenceSettings(
-    strategies=["pseudo", "gold", "sentence", "window", "answer"], placebo_of="pseudo", segmenter="sentence", window=2,
+    strategies=["pseudo", "gold", "sentence", "window", "answer"], placebo_of="pseudo", window=2,
     input_tokens=128, positive="each",
 )  # fmt: skip
 

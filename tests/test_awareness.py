@@ -119,8 +119,8 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     evidence = tmp_path / "evidence.parquet"
     find_evidence(settings, sets, HARDWARE, annotator_folder=tmp_path / "annotator", out=evidence, **places)
     allowed = dict.fromkeys(("pseudo", "gold", "sentence", "window", "answer"), False)
-    keep = Distractors(forms=["cut"], fillers="random", seed=0, may_hold_answer=allowed)
-    given = {"evidence": evidence, "ranking": tmp_path / "none"}
+    keep = Distractors(forms=["cut"], seed=0, may_hold_answer=allowed)
+    given = {"evidence": evidence}
     write_distractors(keep, **given, out=tmp_path / "distractors", **places)
     monkeypatch.setattr(probing, "load", lambda *_: Characters())
     monkeypatch.setattr(probing, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))

@@ -17,14 +17,14 @@ from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate
 from eadpr.supervision.forms import Forms, cut
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.placebos import choose_placebos, draw_run, runs
+from eadpr.supervision.placebos import choose_placebos
 from eadpr.supervision.spans import sentences, without
 from eadpr.text.answers import answer_spans, has_answer
 from tests.supervision_toy import EVIDENCE, write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
 ALL = dict.fromkeys(STRATEGIES, True)
-ALLOW_ALL = Distractors(forms=["cut"], fillers="random", seed=0, may_hold_answer=ALL)
+ALLOW_ALL = Distractors(forms=["cut"], seed=0, may_hold_answer=ALL)
 ALLOW_NONE = ALLOW_ALL.model_copy(update={"may_hold_answer": dict.fromkeys(STRATEGIES, False)})
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
 
@@ -52,8 +52,6 @@ def test_a_distractor_lacks_all_chosen_spans():
     (pair(), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
     (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
     (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
-    (pair("Only Rome - !"), evidence(Span(0, 9), chosen=[0]), True, "nothing_left"),
-    (pair(), evidence(Span(14, 15), chosen=[0]), True, "unchanged"),
     (pair(), evidence(chosen=[]), True, "no_evidence"),
     (pair(), evidence(Span(0, 14), chosen=[]), True, "unreadable_reply"),
     (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
@@ -77,16 +75,11 @@ def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
     assert (made and made.text) == ("She was born in Rome. Rome is old." if reason == "kept" else None)
 
 
-def test_an_answer_in_the_title_does_not_count():
-    found = evidence(Span(15, 36), Span(37, 49), chosen=[0, 1])
-    assert cut(pair(), found, may_hold_answer=False).reason == "kept"
-
-
 def written(tmp_path: Path, rows: list[Evidence], settings: Distractors) -> tuple[Path, int]:
     records, positives = write_collection(tmp_path)
     evidence, out = tmp_path / "evidence.parquet", tmp_path / "distractors"
     tables.write(evidence, Evidence, rows)
-    given = {"records": records, "positives": positives, "evidence": evidence, "ranking": tmp_path / "none"}
+    given = {"records": records, "positives": positives, "evidence": evidence}
     return out, write_distractors(settings, **given, out=out)
 
 
@@ -121,7 +114,7 @@ def test_evidence_of_other_positives_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    *(({"forms": wrong}, "must hold cut") for wrong in ([], ["filled"], ["cut", "cut"])),
+    *(({"forms": wrong}, "must hold cut") for wrong in (["filled"], ["cut", "cut"])),
     ({"may_hold_answer": {"pseudo": True, "sentence": False, "window": True}}, "say true or false for answer, gold"),
 ])  # fmt: skip
 def test_settings_are_checked(changes, said):
@@ -132,18 +125,15 @@ def test_settings_are_checked(changes, said):
 ANN = "Ann liked tea. She was born in Rome, Italy. Rome is old. Nobody knows why she left."
 
 
-def found(text: str, answers: list[str], *evidence: str, segmenter: str = "sentence") -> dict[str, str | None]:
+def found(text: str, answers: list[str], *evidence: str) -> dict[str, str | None]:
     """The pieces' texts by kind; `evidence` are parts of the text."""
     spans = [Span(text.index(part), text.index(part) + len(part)) for part in evidence]
     held = answer_spans(answers, text)
-    cut = choose_placebos(Passage("p", "", text, None), spans, held, key="q", segmenter=segmenter)
+    cut = choose_placebos(Passage("p", "", text, None), spans, held, key="q")
     return {kind: piece and text[piece.start : piece.end] for kind, piece in cut.items()}
 
 
 def test_the_second_placebo_is_the_next_nearest_and_another():
-    text = "Ann had tea. Nobody saw her. Bob was in Rome. Nobody knows why she left. All of this was so very long ago."
-    cut = found(text, ["Rome"], "Bob was in Rome.")
-    assert (cut["placebo"], cut["placebo_second"]) == ("Nobody saw her.", "Ann had tea.")
     cut = found(ANN, ["Rome"], "She was born in Rome, Italy.")
     assert (cut["placebo"], cut["placebo_second"]) == ("Nobody knows why she left.", "Ann liked tea.")
     assert found("Ann had tea. Bob was in Rome.", ["Rome"], "Bob was in Rome.")["placebo_second"] is None
@@ -153,13 +143,6 @@ def test_a_sentence_of_like_length_is_taken_where_one_that_is_not_lies_nearer():
     """Beside evidence of 16 characters 7 are nearer than 29, but less than half."""
     text = "Abc ef. Bob was in Rome. Nobody knows a reason or why."
     assert found(text, ["Rome"], "Bob was in Rome.")["placebo"] == "Nobody knows a reason or why."
-
-
-def test_evidence_that_is_a_clause_has_a_clause_for_placebo():
-    text = "Ann was born in the old town of Rome, which few people knew, and she left it for good, as many others did."
-    evidence = "Ann was born in the old town of Rome,"
-    assert found(text, ["Rome"], evidence)["placebo"] is None
-    assert found(text, ["Rome"], evidence, segmenter="clause")["placebo"] == "and she left it for good,"
 
 
 @pytest.mark.parametrize(
@@ -182,20 +165,9 @@ def test_as_many_words_in_a_row_as_the_answers_have(text, answers, evidence, wor
     """Wherever they may be drawn; the punctuation at their ends stays where it is."""
     held = answer_spans(answers, text)
     span = Span(text.index(evidence), text.index(evidence) + len(evidence))
-    cut = [
-        choose_placebos(Passage("p", "", text, None), [span], held, key=str(i), segmenter="sentence") for i in range(99)
-    ]
+    cut = [choose_placebos(Passage("p", "", text, None), [span], held, key=str(i)) for i in range(99)]
     for kind, expected in (("placebo_words", words), ("placebo_inside", inside)):
         assert {one[kind] and text[one[kind].start : one[kind].end] for one in cut} == expected, kind
-
-
-def test_the_place_of_words_is_the_pairs():
-    text = "A b c d e f g h i j k l m n o p q r s t."
-    places = runs(text, [Span(0, len(text))], [], 2)
-    assert len(places) == 19
-    keys = [f"q{i}\0p" for i in range(400)]
-    assert {draw_run(text, places, key) for key in keys} == {draw_run(text, [place], "") for place in places}
-    assert [draw_run(text, places, key) for key in keys] == [draw_run(text, places, key) for key in keys]
 
 
 WORDS = ["ann", "bob", "rome", "oslo", "ate", "is", "a", "very-large", "(old)", "1912,", "+"]
@@ -212,7 +184,7 @@ def test_what_is_cut_is_neither_evidence_nor_answer(prose, answers, data):
     cuts = sentences(text)
     chosen = data.draw(st.lists(st.sampled_from(cuts), min_size=1, max_size=2, unique=True))
     held = answer_spans(answers, text)
-    made = choose_placebos(Passage("p", "", text, None), chosen, held, key="q", segmenter="sentence")
+    made = choose_placebos(Passage("p", "", text, None), chosen, held, key="q")
 
     def free(span: Span, *taken: Span) -> bool:
         return not any(set(range(*span)) & set(range(*other)) for other in taken)

@@ -219,8 +219,10 @@ def test_a_model_that_chooses_nothing_is_not_loaded(by, stage, monkeypatch):
 
 def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
     monkeypatch.setattr(evidence, "SHARD", 4)
-    asked, joined = [], evidence.pairs.join_pairs
-    monkeypatch.setattr(evidence.pairs, "join_pairs", lambda *given: asked.append(given) or joined(*given))
+    asked, joined = [], evidence.pairs.read_pairs
+    monkeypatch.setattr(
+        evidence.pairs, "read_pairs", lambda *given, **how: asked.append(given) or joined(*given, **how)
+    )
     shards, annotate = [], Annotate.__call__
 
     def killed(self, found):
@@ -262,14 +264,10 @@ def test_a_part_of_written_pairs_is_that_of_the_stream(stage, monkeypatch):
     monkeypatch.setattr(tables, "ROW_GROUP", 3)
     positives, path = stage["positives"] / "positives.parquet", stage["out"].with_name("pairs.parquet")
     ids = [f"q{i}" for i in range(8)]
-    with tables.writing(path, Pair) as append:
-        for table in evidence.pairs.join_pairs(stage["records"], positives, ids, False):
-            append(table)
+    tables.write(path, Pair, read_pairs(stage["records"], positives, ids))
     streamed = list(read_pairs(stage["records"], positives, ids))
     for first, count in ((0, 8), (0, 2), (2, 2), (3, 4), (6, 9), (8, 1)):
         assert evidence.pairs.read_range(path, first=first, count=count) == streamed[first : first + count]
-    tables.write(path.with_name("again.parquet"), Pair, streamed)
-    assert path.with_name("again.parquet").read_bytes() == path.read_bytes()
 
 
 def test_a_given_folder_that_changed_since_configs_is_refused(stage, tmp_path):
@@ -281,13 +279,6 @@ def test_a_given_folder_that_changed_since_configs_is_refused(stage, tmp_path):
     (model / "config.json").write_text(json.dumps(config | {"layer_norm_epsilon": 0.5}))
     with pytest.raises(ValueError, match=r"fold-0: config\.json changed"):
         find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-
-
-def test_an_unknown_positive_names_its_file(stage):
-    bad = stage["positives"] / "positives.parquet"
-    tables.write(bad, Positive, [Positive("q0", "p99", "given", None)])
-    with pytest.raises(ValueError, match=r"positives\.parquet: passage_id 'p99' is not in"):
-        list(read_pairs(stage["records"], bad, ["q0"]))
 
 
 SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." and its answer
@@ -333,7 +324,7 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     tables.write(stage["positives"] / "positives.parquet", Positive, positives)
     tables.write(stage["out"], Evidence, rows)
     places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
-    write_distractors(ALLOW_ALL, **places, ranking=tmp_path / "none", out=tmp_path / "distractors")
+    write_distractors(ALLOW_ALL, **places, out=tmp_path / "distractors")
     out = tmp_path / "metrics.json"
     assert evaluate_evidence(SEPARATE, **places, distractors=tmp_path / "distractors", out=out) == 4
     found = json.loads(out.read_text())
@@ -366,7 +357,7 @@ def test_of_several_positives_the_first_or_each_is_annotated(stage, tmp_path, po
     made = [row.passage_id for row in tables.rows(stage["out"], Evidence) if row.strategy == "gold"]
     assert made == found
     places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
-    write_distractors(ALLOW_ALL, **places, ranking=tmp_path / "none", out=tmp_path / "distractors")
+    write_distractors(ALLOW_ALL, **places, out=tmp_path / "distractors")
     cut = list(tables.rows(tmp_path / "distractors" / "distractors.parquet", Distractor))
     assert [row.passage_id for row in cut if row.strategy == "gold"] == found
     out = tmp_path / "m.json"

@@ -13,7 +13,6 @@ from eadpr.supervision.forms import Forms, fill
 from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import TOWNS, write_collection
 from tests.test_distractors import ALLOW_ALL
-from tests.toy_records import write_ranking
 
 TEXT = "Ann liked tea. She was born in Rome.\nRome is old. So is she."
 TEA, BORN, OLD, SHE = Span(0, 14), Span(15, 36), Span(37, 49), Span(50, 60)
@@ -29,19 +28,24 @@ def row(*spans: Span, strategy="pseudo", target="Rome") -> Evidence:
     return Evidence("q", "p", strategy, target, [ScoredSpan(*s, None) for s in spans], list(range(len(spans))), None)
 
 
-def giving(*sentences: str) -> Fillers:
+class Giving(Fillers):
     """Fillers that give the first of these that fits."""
-    return Fillers(0, lambda pair, length, drawn: sentences)
+
+    def __init__(self, *sentences: str) -> None:
+        super().__init__(0, [])
+        self._sentences = sentences
+
+    def candidates(self, *_: object) -> tuple[str, ...]:
+        return self._sentences
 
 
-def made(evidence: Evidence, *sentences: str, of: Pair | None = None, may_hold_answer=True):
-    return fill(of or pair(), evidence, giving(*sentences), may_hold_answer=may_hold_answer)
+def made(evidence: Evidence, *sentences: str, may_hold_answer=True):
+    return fill(pair(), evidence, Giving(*sentences), may_hold_answer=may_hold_answer)
 
 
 @pytest.mark.parametrize(("evidence", "expected"), [
     (row(BORN), f"Ann liked tea. {BOB}\nRome is old. So is she."),
     (row(BORN, OLD), f"Ann liked tea. {BOB}\n{CID} So is she."),
-    (row(OLD, BORN), f"Ann liked tea. {BOB}\n{CID} So is she."),
     (row(Span(14, 37)), f"Ann liked tea. {BOB}\nRome is old. So is she."),  # with white space, as some sources cut
     (row(TEA, SHE), f"{BOB} She was born in Rome.\nRome is old. {CID}"),
 ])  # fmt: skip
@@ -53,11 +57,9 @@ def test_each_sentence_of_the_evidence_gives_way_to_a_filler_of_its_own(evidence
 
 @pytest.mark.parametrize(("evidence", "sentences", "reason"), [
     (row(Span(15, 30)), [BOB], "not_sentences"),
-    (row(Span(31, 35)), [BOB], "not_sentences"),
     (row(Span(15, 49)), [BOB], "not_sentences"),  # two in one piece
     (row(BORN, Span(37, 41)), [BOB, CID], "not_sentences"),
     (row(BORN), [], "no_filler"),
-    (row(BORN), [EVE], "no_filler"),
     (row(OLD, SHE), [CID], "no_filler"),
     (row(TEA, BORN, OLD, SHE), [BOB, CID, DAN, EVE], "nothing_left"),
     (row(), [BOB], "no_evidence"),
@@ -70,9 +72,6 @@ def test_what_cannot_be_filled(evidence, sentences, reason):
 def test_an_answer_stands_in_what_is_filled_only_where_it_may():
     assert made(row(BORN), BOB, may_hold_answer=False).reason == "holds_answer"
     assert made(row(BORN, OLD), BOB, CID, may_hold_answer=False).reason == "kept"
-    # Neither the filler nor what is left holds "old . Bob".
-    of = pair(["old. Bob"], text="Rome is old. She was born there. So it was.")
-    assert made(row(Span(13, 32)), BOB, of=of, may_hold_answer=False).reason == "holds_answer"
 
 
 class OneSwap(NamedTuple):
@@ -89,11 +88,9 @@ ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled", "swapped"]})
 
 @pytest.mark.parametrize(("evidence", "of", "other", "expected"), [
     (row(BORN), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
-    (row(TEA), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
     (row(BORN), pair(), None, ("no_swap", None)),
     (row(BORN), pair(["Paris"]), "Oslo", ("no_swap", None)),
     (row(BORN), pair(["Rome", "in Oslo"]), "Oslo", ("holds_answer", None)),
-    (row(BORN), pair(["Rome", "born in Oslo"]), "in Oslo", ("holds_answer", None)),  # without the second "in"
     (row(), pair(), "Oslo", ("no_evidence", None)),
 ])  # fmt: skip
 def test_swapped(evidence, of, other, expected):
@@ -112,7 +109,7 @@ def test_forms_of_evidence_and_placebos_in_order():
         row(OLD, strategy="placebo"), row(BORN), row(Span(0, 3), strategy="placebo_words"),
         row(BORN, OLD, strategy="gold"),
     ]  # fmt: skip
-    forms = Forms(ALL_FORMS, giving(CID, BOB, DAN), OneSwap())
+    forms = Forms(ALL_FORMS, Giving(CID, BOB, DAN), OneSwap())
     found = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
         for row, form, attempt in forms.attempts(pair(), rows, {})
@@ -138,18 +135,15 @@ def test_no_two_placebos_have_the_same_filler(first):
     rows = [row(TEA, strategy="placebo"), row(OLD, strategy="placebo_second")]
     settings = ALLOW_ALL.model_copy(update={"forms": ["filled"]})
     ordered = [row(BORN), rows[first], rows[1 - first]]
-    found = Forms(settings, giving(CID, BOB, DAN), None).attempts(pair(), ordered, {})
+    found = Forms(settings, Giving(CID, BOB, DAN), None).attempts(pair(), ordered, {})
     expected = {"pseudo": [CID], "placebo": [BOB], "placebo_second": [DAN]}
     assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == expected
 
 
-@pytest.mark.parametrize("kind", ["random", "title", "ranked"])
-def test_the_stage_writes_every_form_and_counts_it(tmp_path, kind):
-    """All eight passages say "Nobody knows why.", and of whom: q0 and q1 ask where persons were born, of whom p0 and p1
-    speak. Fillers stand in passages of other titles, and in the rankings; no two have one title. Swapped are the towns
-    of the training questions among themselves, and of the others."""
+def test_the_stage_writes_every_form_and_counts_it(tmp_path):
+    """Fillers are sentences of other persons; swapped are the towns of the training questions among themselves, and of
+    the others. Without `filled` and `swapped` the cut ones are the same."""
     records, positives = write_collection(tmp_path)
-    ranking = write_ranking(tmp_path / "bm25", train={f"q{i}": ["p0", "p1", "p2"] for i in range(4)})
     rows = [
         Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(20, 46, 2.0)], [0], 0.1),
         Evidence("q0", "p0", "placebo", "Arlo", [ScoredSpan(0, 19, None)], [0], None),
@@ -157,45 +151,27 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path, kind):
         Evidence("q4", "p4", "pseudo", "Elmar", [ScoredSpan(20, 47, 2.0)], [0], 0.1),
     ]
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
-    given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet", "ranking": ranking}
+    given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet"}
     out = tmp_path / "distractors"
-    count = write_distractors(ALL_FORMS.model_copy(update={"fillers": kind}), **given, out=out)
-    found = {(d.question_id, d.strategy, d.form): d.text for d in tables.rows(out / "distractors.parquet", Distractor)}
-    assert count == len(found)
-    has_filler = {"random": {"q0", "q4"}, "title": set(), "ranked": {"q0"}}[kind]
-    assert {key[0] for key in found if key[2] == "filled"} == has_filler
-    if has_filler:
-        start, _, end = found["q0", "pseudo", "filled"].partition("Person 0 liked tea. ")
-        assert start == ""
-        assert end.endswith(" Nobody knows why.")
-        assert end.startswith("Person ")
-        assert "Arlo" not in end
-        assert found["q0", "placebo", "filled"].endswith(" Person 0 was born in Arlo. Nobody knows why.")
-        assert not found["q0", "placebo", "filled"].startswith(("Person 0", end.split(".")[0]))
-    lent = {found[key].split()[-4].rstrip(".") for key in found if key[2] == "swapped"}
-    assert len(lent) == 2
-    assert lent <= {*TOWNS} - {"Arlo", "Elmar"}
+    write_distractors(ALLOW_ALL, **given, out=out)
+    alone = list(tables.rows(out / "distractors.parquet", Distractor))
+    count = write_distractors(ALL_FORMS, **given, out=out)
+    written = list(tables.rows(out / "distractors.parquet", Distractor))
+    assert [row for row in written if row.form == "cut"] == alone
+    found = {(d.question_id, d.strategy, d.form): d.text for d in written}
+    assert count == len(found) == 8
+    start, _, end = found["q0", "pseudo", "filled"].partition("Person 0 liked tea. ")
+    assert start == ""
+    assert end.endswith(" Nobody knows why.")
+    assert end.startswith("Person ")
+    assert "Arlo" not in end
+    assert found["q0", "placebo", "filled"].endswith(" Person 0 was born in Arlo. Nobody knows why.")
+    assert not found["q0", "placebo", "filled"].startswith(("Person 0", end.split(".")[0]))
+    towns = [found[i, "pseudo", "swapped"].split()[-4].rstrip(".") for i in ("q0", "q4")]
+    assert towns[0] in set(TOWNS[:4]) - {"Arlo"}
+    assert towns[1] in set(TOWNS[4:]) - {"Elmar"}
     report = json.loads((out / "report.json").read_text())
-    dropped = {"no_evidence": 1} | ({} if has_filler else {"no_filler": 1})
-    assert report["toy/train"]["pseudo"] == {
-        "cut": {"pairs": 2, "kept": 1, "dropped": {"no_evidence": 1}},
-        "filled": {"pairs": 2, "kept": bool(has_filler), "dropped": dropped},
-        "swapped": {"pairs": 2, "kept": 1, "dropped": {"no_evidence": 1}},
-    }
+    counts = {"pairs": 2, "kept": 1, "dropped": {"no_evidence": 1}}
+    assert report["toy/train"]["pseudo"] == dict.fromkeys(ALL_FORMS.forms, counts)
     assert set(report["toy/train"]["placebo"]) == {"cut", "filled"}
     assert found["q0", "pseudo", "cut"] == "Person 0 liked tea. Nobody knows why."
-
-
-def test_cut_alone_reads_no_ranking_and_other_forms_change_none_of_it(tmp_path):
-    records, positives = write_collection(tmp_path)
-    spans = [ScoredSpan(0, 19, 1.0)]
-    evidence = [Evidence(f"q{i}", f"p{i}", "pseudo", town, spans, [0], 0.1) for i, town in enumerate(TOWNS)]
-    tables.write(tmp_path / "evidence.parquet", Evidence, evidence[:4])
-    given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet"}
-    found = []
-    for forms in (["cut"], ["swapped", "filled", "cut"]):
-        settings = ALLOW_ALL.model_copy(update={"forms": forms})
-        write_distractors(settings, **given, ranking=tmp_path / "none", out=tmp_path / "out")
-        rows = tables.rows(tmp_path / "out" / "distractors.parquet", Distractor)
-        found.append([row for row in rows if row.form == "cut"])
-    assert (found[0], len(found[0])) == (found[1], 4)

@@ -67,7 +67,7 @@ def staged(folder, annotator, strategy: str) -> dict[tuple[str, str], str]:
     table = folder / "evidence.parquet"
     read = {"records": records, "positives": positives}
     find_evidence(settings, SETS, HARDWARE, **read, annotator_folder=annotator, out=table)
-    made = Distractors(forms=["cut"], fillers="random", seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER)
+    made = Distractors(forms=["cut"], seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER)
     write_distractors(made, **read, evidence=table, ranking=folder, out=folder / "distractors")
     found = tables.rows(folder / "distractors" / "distractors.parquet", Distractor)
     return {(row.question_id, row.strategy): row.text for row in found}

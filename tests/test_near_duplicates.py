@@ -17,7 +17,6 @@ from eadpr.runtime.model_folders import NO_FILES
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
-from eadpr.supervision.draws import rotate
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.text.answers import has_answer
@@ -86,17 +85,29 @@ def test_a_rule_draws_by_seed_and_question_alone(kind):
     assert texts(make, ADA._replace(text="")) == []
 
 
+class Drawn(Fillers):
+    """Fillers of these sentences, whatever their length."""
+
+    def __init__(self, *sentences: str) -> None:
+        super().__init__(0, [])
+        self._sentences = sentences
+
+    def candidates(self, pair: Pair, length: int, start: int) -> list[str]:
+        first = start % len(self._sentences)
+        return [*self._sentences[first:], *self._sentences[:first]]
+
+
 def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     """Each gap another one, none that the passage has."""
     both = make_original(Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None), None)
     found = ["Rain fell all day long.", "Snow fell all night.", "Hail fell at noon.", "She liked tea."]
-    make = by_rule(replaced(Fillers(0, lambda pair, length, drawn: rotate(found, drawn))))
+    make = by_rule(replaced(Drawn(*found)))
     assert set(texts(make, both, range(40))) == {
         f"{first} She liked tea. {second} Nobody knows why." for first, second in permutations(found[:3], 2)
     }
     assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
     assert texts(make, ADA._replace(removed=[], text="")) == []
-    assert texts(by_rule(replaced(Fillers(0, lambda *_: [])))) == []
+    assert texts(by_rule(replaced(Fillers(0, [])))) == []
 
 
 def test_replaced_fills_two_gaps_where_sentences_touch():
@@ -105,7 +116,7 @@ def test_replaced_fills_two_gaps_where_sentences_touch():
     passage = Passage("p", "Ada", TEXT, [Span(*span) for span in pairwise(ends)])
     both = make_original(Pair(question("q", ["London"]), passage, None), [Span(0, 23), Span(23, 38)])
     found = ["Rain fell all day long.", "Snow fell."]
-    made = texts(by_rule(replaced(Fillers(0, lambda pair, length, drawn: rotate(found, drawn)))), both, range(40))
+    made = texts(by_rule(replaced(Drawn(*found))), both, range(40))
     assert made
     assert set(made) <= {f"{' '.join(two)} The tea was green. Nobody knows why." for two in permutations(found)}
     assert both.text == "The tea was green. Nobody knows why."

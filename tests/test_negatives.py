@@ -1,10 +1,9 @@
-"""Negatives: what is refused and why, order, margins, random draws, and the counts of what was not found."""
+"""Negatives: what is refused and why, order, random draws, and the counts of what was not found."""
 
 import json
 from unittest import mock
 
 import pytest
-from pydantic import ValidationError
 
 from eadpr.storage import engine, tables
 from eadpr.storage.records import Fold, Negative, Passage, Positive, Ranked
@@ -13,7 +12,7 @@ from eadpr.supervision.negatives import Negatives, mine_negatives
 from eadpr.text.answers import has_answer
 from tests.toy_records import context, question, write_ranking, write_records
 
-BASE = {"kind": "ranked", "depth": 100, "skip": 0, "keep": 30, "exclude": ["answer"], "margin": None, "seed": 0}
+BASE = {"kind": "ranked", "depth": 100, "keep": 30, "exclude": ["answer"], "seed": 0}
 PASSAGES = [
     ("p0", "t", "Ada was born in London."), ("p1", "London", "She wrote notes."), ("p2", "t", "London is a city."),
     ("p3", "t", "Ada was born in London."), ("p4", "t", "Bea was born in Rome."), ("p5", "t", "Cyd was born in Bern."),
@@ -66,7 +65,7 @@ def test_each_reason_to_refuse(folders, tmp_path):
         "without_negatives": 1,
         "negatives": 4,
         "refused": {
-            "is_positive": 4, "text_of_positive": 2, "title_of_positive": 0, "holds_answer": 1, "within_margin": 0,
+            "is_positive": 4, "text_of_positive": 2, "title_of_positive": 0, "holds_answer": 1,
         },
     }  # fmt: skip
 
@@ -126,33 +125,10 @@ def test_ties_go_by_id_and_the_source_is_the_arm(folders, tmp_path):
 
 @pytest.mark.parametrize(("changes", "expected"), [
     ({}, ["p1", "p4", "p5", "p6"]), ({"keep": 2}, ["p1", "p4"]), ({"depth": 3}, ["p1", "p4"]),
-    ({"skip": 3}, ["p5", "p6"]),
 ])  # fmt: skip
-def test_keep_depth_and_skip(folders, tmp_path, changes, expected):
+def test_keep_and_depth(folders, tmp_path, changes, expected):
     ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p0", "p1", "p4", "p5", "p6"]})
     assert [row.passage_id for row in run(folders, ranking, **changes)[0]] == expected
-
-
-@pytest.mark.parametrize(
-    ("margin", "expected"), [(None, ["p1", "p4", "p5"]), (0, ["p4", "p5"]), (1.0, ["p5"]), (2.0, [])]
-)
-def test_a_margin_lies_below_the_positive(folders, tmp_path, margin, expected):
-    """Scores 12, 10 (the positive), 9, 8: a negative scores less than 10 minus the margin."""
-    scores = [("p1", 12.0), ("p0", 10.0), ("p4", 9.0), ("p5", 8.0)]
-    rows = [Ranked("q0", p, rank, score) for rank, (p, score) in enumerate(scores, 1)]
-    found, report = run(folders, write_ranking(tmp_path / "bm25", train=rows), margin=margin)
-    assert [row.passage_id for row in found] == expected
-    assert report["refused"]["within_margin"] == 3 - len(expected)
-
-
-def test_a_margin_lies_below_the_best_of_the_positives_ranked(folders, tmp_path):
-    """q1 has p4 at 10 and p6 at 6."""
-    scores = [("p4", 10.0), ("p5", 8.0), ("p6", 6.0), ("p0", 5.0)]
-    rows = [Ranked("q1", p, rank, score) for rank, (p, score) in enumerate(scores, 1)]
-    found, _ = run(folders, write_ranking(tmp_path / "bm25", train=rows), margin=1.0)
-    assert [row.passage_id for row in found] == ["p5", "p0"]
-    found, report = run(folders, write_ranking(tmp_path / "bm25", train={"q0": ["p1", "p5"]}), margin=0.0)
-    assert (found, report["without_negatives"]) == ([], 4)
 
 
 def test_given_negatives_are_the_hard_ones_in_the_sources_order_and_others_only_where_it_has_none(folders, tmp_path):
@@ -168,8 +144,6 @@ def test_given_negatives_are_the_hard_ones_in_the_sources_order_and_others_only_
     assert pairs(rows) == [("q0", "p5", 1), ("q0", "p4", 3), ("q1", "p5", 1)]
     assert {row.source for row in rows} == {"given"}
     assert (report["without_candidates"], report["refused"]["holds_answer"]) == (2, 1)
-    rows, _ = run(folders, tmp_path / "unread", kind="given", skip=1, keep=1)
-    assert pairs(rows) == [("q0", "p4", 3)]
 
 
 def test_a_source_without_negatives_gives_none(folders, tmp_path):
@@ -216,17 +190,3 @@ def test_a_ranking_of_other_questions_or_of_unknown_passages_is_an_error(folders
     assert [p.name for p in out.iterdir()] == ["earlier"]
     with pytest.raises(ValueError, match="passage id 'p99' is not in"):
         run(folders, write_ranking(tmp_path / "dpr", train={"q0": ["p99"]}))
-
-
-@pytest.mark.parametrize(("changes", "message"), [
-    ({"skip": 100}, "leaves nothing of depth"),
-    ({"kind": "random", "margin": 0.1}, "margin needs the scores"),
-    ({"kind": "bm25"}, "kind"),
-    ({"keep": 0}, "keep"),
-    ({"margin": -1.0}, "margin"),
-    ({"depth": 1.5}, "depth"),
-    ({"top": 3}, "top"),
-])  # fmt: skip
-def test_settings_are_checked(changes, message):
-    with pytest.raises(ValidationError, match=message):
-        settings(**changes)

@@ -13,8 +13,7 @@ from eadpr.search.encode import embed
 from eadpr.search.probe import probe
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, PairScore, Passage, Positive
-from eadpr.supervision.pairs import read_pairs
-from eadpr.supervision.probed import mask_answers, pairs_with_cuts
+from eadpr.supervision.probed import mask_answers
 from eadpr.text.answers import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
@@ -143,14 +142,3 @@ def test_what_is_masked_holds_no_answer(text, answers):
         assert has_answer(answers, text)
         assert not has_answer(answers, left)
         assert len(left) < len(text)
-
-
-def test_distractors_of_other_positives_are_refused(tmp_path):
-    """Both tables have their pairs in one order."""
-    records = small.write_records(tmp_path / "records", PASSAGES, QUESTIONS, train=1)
-    folder = small.write_positives(tmp_path / "positives", POSITIVES, DISTRACTORS[::-1])
-    asked = read_pairs(records, folder / "positives.parquet", ["full", "late"])
-    with pytest.raises(
-        ValueError, match=r"distractors\.parquet does not belong to the positives: pair \('full', 'p1'\)"
-    ):
-        list(pairs_with_cuts(asked, folder / "distractors.parquet", ["pseudo"], ["full", "late"]))

@@ -1,11 +1,11 @@
-"""Sentence and clause spans with offsets, and taking spans out of a text."""
+"""Sentences with offsets, and taking spans out of a text."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.storage.records import Passage, Span
-from eadpr.supervision.spans import clauses, overlapping, segment, sentences, without
+from eadpr.supervision.spans import overlapping, segment, sentences, without
 from eadpr.text.answers import merge
 
 
@@ -41,25 +41,12 @@ def test_brackets_hide_a_stop_where_they_are_close(between, found):
     assert len(sentences(f"It (ended. {'X' * (between - 9)}) then.")) == found
 
 
-def test_clauses_merge_short_pieces():
-    """Five tokens before the first comma stand alone; "in May," (3) grows by "in June," to 6 and then past 6."""
-    text = "He was born in Rome, in May, in June, in the summer of love, and he died."
-    expected = ["He was born in Rome,", "in May, in June, in the summer of love,", "and he died."]
-    assert pieces(text, clauses(text)) == expected
-
-
-@pytest.mark.parametrize("whole", ["Rome, 1961, May", "He was born in Rome, in May", "It cost 2,000 and that was it."])
-def test_one_clause(whole):
-    """All pieces short; a short rest; a comma inside a number."""
-    assert pieces(whole, clauses(whole)) == [whole]
-
-
 TEXTS = st.text(alphabet=st.sampled_from(list("aB1 .,;!?\"'()[]\n。\u2029—é")), max_size=60) | st.text(max_size=60)
 
 
-@given(TEXTS, st.sampled_from([sentences, clauses]))
-def test_spans_are_sorted_disjoint_and_cover_every_character(text, cut):
-    spans = cut(text)
+@given(TEXTS)
+def test_spans_are_sorted_disjoint_and_cover_every_character(text):
+    spans = sentences(text)
     covered = [i for s in spans for i in range(s.start, s.end)]
     assert covered == sorted(set(covered))
     assert all(s.start < s.end and not text[s.start].isspace() and not text[s.end - 1].isspace() for s in spans)
@@ -97,9 +84,9 @@ def test_without_neighbouring_and_overlapping_spans():
 
 def test_given_sentences_win():
     passage = Passage("1", "t", "One. two, three four five. Six.", [Span(0, 20), Span(20, 31)])
-    assert segment(passage, "sentence") == [Span(0, 20), Span(20, 31)]
+    assert segment(passage) == [Span(0, 20), Span(20, 31)]
     given_blank = passage._replace(text="One.  Two.", sentences=[Span(0, 4), Span(4, 6), Span(6, 10)])
-    assert segment(given_blank, "sentence") == [Span(0, 4), Span(6, 10)]
+    assert segment(given_blank) == [Span(0, 4), Span(6, 10)]
     assert segment(passage._replace(sentences=None), "sentence") == sentences(passage.text)
 
 

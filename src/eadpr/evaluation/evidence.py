@@ -45,7 +45,7 @@ def judge_spans(pair: Pair, spans: Iterable[Span]) -> list[bool]:
     """Return for each span whether it is right; the pair has annotated spans."""
     text, question = pair.passage.text, pair.question
     answers = [stripped(text, span) for span in answer_spans(question.answers, text, question.answer_kind)]
-    sentences = [stripped(text, span) for span in segment(pair.passage, "sentence")]
+    sentences = [stripped(text, span) for span in segment(pair.passage)]
     to_cover: list[Span] = []
     to_touch: list[Span] = []
     for gold in (stripped(text, span) for span in pair.gold):

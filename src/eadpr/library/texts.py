@@ -22,7 +22,6 @@ from eadpr.supervision.evidence import Annotate, make_scorer
 from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import mask_answers
-from eadpr.supervision.spans import Segmenter
 
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
 # The strategies of params.yaml; a distractor that holds an answer is dropped unless its strategy allows it.
@@ -52,7 +51,6 @@ def distractors(
     *,
     annotator: Path | str | None = None,
     evidence: Strategy | None = None,
-    segmenter: Segmenter = "sentence",
     window: int = 5,
 ) -> Iterator[Texts]:
     """Yield each row's texts as the stages `evidence`, `distractors` and `probe` make them, in the order of the rows.
@@ -64,7 +62,7 @@ def distractors(
     it is compared with: no sentence placebo goes with evidence window or answer. Word placebos go with `masked`. Raises
     ValueError for a bad row, by its number from 0.
     """
-    for pair, evidence_rows in _find_evidence(rows, _make_annotator(annotator, evidence, segmenter, window)):
+    for pair, evidence_rows in _find_evidence(rows, _make_annotator(annotator, evidence, window)):
         variants, reasons = {"positive": pair.passage.text}, {}
         for row in evidence_rows:
             variant = row.strategy if row.strategy in PLACEBOS else "distractor"
@@ -113,16 +111,14 @@ def join_title(join: str, title: str, text: str) -> str:
     return re.sub(r"\{title\}|\{text\}", lambda field: values[field[0]], join).strip() if title else text
 
 
-def _make_annotator(
-    annotator: Path | str | None, evidence: Strategy | None, segmenter: Segmenter, window: int
-) -> Annotate:
+def _make_annotator(annotator: Path | str | None, evidence: Strategy | None, window: int) -> Annotate:
     evidence = evidence or ("sentence" if annotator is None else "pseudo")
     if (evidence == "pseudo") != (annotator is not None):
         raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
     if evidence == "gold":
         raise ValueError("evidence gold needs what a source annotated, which rows do not have; name another strategy")
     settings = EvidenceSettings(
-        positive="each", strategies=[evidence, *PLACEBOS], placebo_of=evidence, segmenter=segmenter, window=window,
+        positive="each", strategies=[evidence, *PLACEBOS], placebo_of=evidence, window=window,
         input_tokens=512,
     )  # fmt: skip
     folder, hardware = Path(annotator or ""), Machine(threads=engine.cores(), deterministic=False, precision="float32")

@@ -23,7 +23,7 @@ from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.records import NearDuplicate, Passage, Span
-from eadpr.supervision.fillers import fillers
+from eadpr.supervision.fillers import pool_fillers
 from eadpr.supervision.pairs import read_pairs
 from eadpr.supervision.swaps import Swaps
 from eadpr.writers.choose import make_generator
@@ -91,13 +91,12 @@ def _read_evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[
 @contextmanager
 def generator(settings: Generation, writer: Writer | None, inputs: NearDuplicateInputs) -> Iterator[Generate]:
     """Yield the generator that the settings name."""
-    seed, positives = settings.seed, inputs.positives / "positives.parquet"
+    seed = settings.seed
     match settings.generator:
         case "removed":
             yield by_rule(removed(seed))
         case "replaced":
-            with fillers("random", seed=seed, records=inputs.records, positives=positives) as opened:
-                yield by_rule(replaced(opened))
+            yield by_rule(replaced(pool_fillers(inputs.records / "passages.parquet", seed)))
         case "reordered":
             yield by_rule(reordered(seed))
         case "swapped":

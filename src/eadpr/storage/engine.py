@@ -8,13 +8,12 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from eadpr.runtime import cache, files
@@ -124,37 +123,6 @@ def filling(connection: Connection, name: str, record: type) -> Iterator[Callabl
 def value(connection: Connection, query: str, parameters: Parameters = None) -> Any:
     """Return the first value of a query's first row."""
     return connection.execute(query, parameters).fetchone()[0]
-
-
-def group_rows(stream: Iterable[pa.RecordBatch], keys: Sequence[str], lists: Collection[str]) -> Iterator[pa.Table]:
-    """Make one row of the consecutive rows with the same integer `keys`. Columns in `lists` become lists of the values
-    that are not null; others keep the group's first value. Memory is one batch and one group."""
-    waiting: pa.Table | None = None
-    for batch in stream:
-        table = pa.Table.from_batches([batch])
-        table = table if waiting is None else pa.concat_tables([waiting, table])
-        last = _group_starts(table, keys)[-1]
-        yield _group(table.slice(0, last), keys, lists)
-        waiting = table.slice(last)
-    if waiting is not None:
-        yield _group(waiting, keys, lists)
-
-
-def _group_starts(table: pa.Table, keys: Sequence[str]) -> np.ndarray:
-    changes = [np.diff(table[key].to_numpy(), prepend=-1) != 0 for key in keys]
-    return np.flatnonzero(np.logical_or.reduce(changes))
-
-
-def _group(table: pa.Table, keys: Sequence[str], lists: Collection[str]) -> pa.Table:
-    starts = _group_starts(table, keys)
-    columns = {name: table[name].combine_chunks() for name in table.column_names}
-    for name, column in columns.items():
-        columns[name] = column.take(starts)
-        if name in lists:
-            values_before = np.concatenate([[0], np.cumsum(column.is_valid().to_numpy(zero_copy_only=False))])
-            offsets = pa.array(values_before[[*starts, len(table)]], pa.int32())
-            columns[name] = pa.ListArray.from_arrays(offsets, column.drop_null())
-    return pa.table(columns)
 
 
 def write(connection: Connection, query: str, path: Path, record: type, parameters: Parameters = None) -> int:

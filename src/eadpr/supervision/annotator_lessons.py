@@ -122,7 +122,7 @@ def answering(
 
 def expendable(pair: Pair) -> list[Span]:
     """Return the sentences without an answer, or none if no sentence has one, since then any may be the evidence."""
-    sentences = spans.segment(pair.passage, "sentence")
+    sentences = spans.segment(pair.passage)
     with_answer = spans.overlapping(sentences, pair.answer_spans)
     return [sentence for i, sentence in enumerate(sentences) if with_answer and i not in with_answer]
 

@@ -9,13 +9,13 @@ a run of equal ones, so that scores alone give the order.
 
 import json
 import os
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
@@ -69,34 +69,29 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
     """
     final = folder / f"index-{version('pyserini')}"
     if cache.intact(final):
-        files.discard(folder / "documents")  # of a process that was killed just after the index was complete
         return final
     for unfinished in folder.iterdir():
         if unfinished.suffix != ".damaged":
             files.discard(unfinished)
-    with files.new_folder(folder / "documents") as temporary:
-        count = _write_documents(passages, temporary, bm25.fields)
+    documents = folder / "documents"
+    documents.mkdir()
+    count = _write_documents(passages, documents, bm25.fields)
     if not count:
         raise ValueError(f"{passages} holds no passage with a {' or '.join(bm25.fields)} to search")
-    arguments = {
-        "collection": "JsonCollection",
-        "generator": "DefaultLuceneDocumentGenerator",
-        "input": str(folder / "documents"),
-        "threads": str(engine.cores()),
-        "memoryBuffer": str(bm25.heap_mb // 4),
-    }
+    arguments = f"-collection JsonCollection -generator DefaultLuceneDocumentGenerator -quiet -threads {engine.cores()}"
+    arguments += f" -memoryBuffer {bm25.heap_mb // 4}"
     with files.replacing(final) as temporary:
-        words = [word for name, value in arguments.items() for word in (f"-{name}", value)]
         with _java(bm25.heap_mb) as java:
-            java("io.anserini.index.IndexCollection").main([*words, "-index", str(temporary), "-quiet"])
+            words = [*arguments.split(), "-input", str(documents), "-index", str(temporary)]
+            java("io.anserini.index.IndexCollection").main(words)
             indexed = java("io.anserini.search.SimpleSearcher")(str(temporary)).get_total_num_docs()
         if indexed != count:
             raise OSError(
                 f"Lucene indexed {indexed:,} of {count:,} passages of {passages} (it says why above);"
                 " the disk may be full or bm25.heap_mb too small"
             )
+        files.discard(documents)
     cache.seal(final)
-    files.discard(folder / "documents")
     return final
 
 
@@ -138,17 +133,15 @@ class Searcher:
 def _hit_writer(java: Callable) -> Any:
     """Return Jackson's writer of ids and scores: one text for all hits, since every object passed to Python costs."""
     mapper = java("com.fasterxml.jackson.databind.ObjectMapper")()
-    ignored = java("com.fasterxml.jackson.annotation.JsonIgnoreProperties$Value").forIgnoredProperties(
-        "lucene_docid", "lucene_document"
-    )
+    properties = java("com.fasterxml.jackson.annotation.JsonIgnoreProperties$Value")
+    ignored = properties.forIgnoredProperties("lucene_docid", "lucene_document")
     mapper.configOverride(java("java.lang.Class").forName("io.anserini.search.ScoredDoc")).setIgnorals(ignored)
     return mapper.writer()
 
 
 def _ranking(hits: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
     """Return ids and scores. Java writes the shortest decimals of a float32; as float64 they would be other numbers."""
-    scores = array("f", [hit["score"] for hit in hits]).tolist()
-    return [(hit["docid"], score) for hit, score in zip(hits, scores, strict=True)]
+    return [(hit["docid"], float(np.float32(hit["score"]))) for hit in hits]
 
 
 @contextmanager
@@ -176,10 +169,5 @@ def _java(heap_mb: int) -> Iterator[Callable]:
 def _jar() -> Path:
     import pyserini
 
-    folder = Path(pyserini.__file__).parent / "resources" / "jars"
-    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
-    if len(jars) != 1:
-        raise FileNotFoundError(
-            f"expected one anserini-*-fatjar.jar in {folder}, found {len(jars)}; reinstall pyserini"
-        )
-    return jars[0]
+    (jar,) = Path(pyserini.__file__).parent.glob("resources/jars/anserini-*-fatjar.jar")
+    return jar

@@ -12,7 +12,6 @@ Placebo = Literal["placebo", "placebo_second", "placebo_words", "placebo_inside"
 PLACEBOS = get_args(Placebo)
 Form = Literal["cut", "filled", "swapped", "written"]
 WriterKind = Literal["seq2seq", "endpoint", "given"]
-FillerKind = Literal["random", "title", "ranked"]
 
 
 class Recipe(Optimiser):
@@ -64,7 +63,6 @@ class EvidenceSettings(Section):
     positive: Literal["first", "each"]
     strategies: list[Strategy | Placebo] = Field(min_length=1)
     placebo_of: Strategy
-    segmenter: Literal["sentence", "clause"]
     window: int = Field(ge=0)
     input_tokens: int = Field(ge=16)
 
@@ -87,11 +85,10 @@ class EvidenceSettings(Section):
 
 
 class Distractors(Section):
-    """`forms` are worked out of each strategy; `fillers` says where sentences that fill a gap come from, `seed` draws
-    them, the answers that are swapped and what is written."""
+    """`forms` are worked out of each strategy; `seed` draws fillers, the answers that are swapped and what is
+    written."""
 
     forms: list[Form]
-    fillers: FillerKind
     seed: int = Field(ge=0)
     may_hold_answer: dict[Strategy, bool]
 

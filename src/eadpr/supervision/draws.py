@@ -2,7 +2,7 @@
 
 import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from eadpr.supervision.pairs import Pair
@@ -22,12 +22,6 @@ def similar(first: int, second: int) -> bool:
     return first <= 2 * second and second <= 2 * first
 
 
-def rotate(items: Sequence[Item], start: int) -> Iterator[Item]:
-    """Yield all items once, beginning at `start` (modulo their number)."""
-    for i in range(len(items)):
-        yield items[(start + i) % len(items)]
-
-
 class ByLength(Generic[Item]):
     """Items sorted by length; those of one length stay in order."""
 
@@ -39,7 +33,8 @@ class ByLength(Generic[Item]):
         """Yield the NEAREST items nearest in length, and all others as near as the last one, from `start` on."""
         furthest = max(length, *self._lengths[-1:], 0)
         distance = bisect_left(range(furthest), NEAREST, key=lambda distance: len(self._within(length, distance)))
-        return (self._items[i] for i in rotate(self._within(length, distance), start))
+        places = self._within(length, distance)
+        return (self._items[places[(start + i) % len(places)]] for i in range(len(places)))
 
     def _within(self, length: int, distance: int) -> range:
         """Return the places of the items with a length at most `distance` from `length`."""

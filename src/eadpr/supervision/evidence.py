@@ -79,9 +79,8 @@ def find_evidence(
     with cache.workspace("evidence", key) as workspace:
         pair_table = workspace / "pairs.parquet"
         if not cache.intact(pair_table):
-            with tables.writing(pair_table, Pair) as append:
-                for table in pairs.join_pairs(records, positive_table, ids, settings.positive == "first"):
-                    append(table)
+            joined = pairs.read_pairs(records, positive_table, ids, first=settings.positive == "first")
+            tables.write(pair_table, Pair, joined)
             cache.seal(pair_table)
         total = tables.count(pair_table, Pair)
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
@@ -149,7 +148,7 @@ class Annotate:
     def _find_pseudo(self, pairs: Sequence[Pair]) -> list[Evidence]:
         """Return a row for each pair. Nothing is chosen for a pair without a target or without text, or whose reply by
         a language model is unreadable; a pair that it finds no evidence in has no spans either."""
-        segments = [self._segments(pair) for pair in pairs]
+        segments = [spans.segment(pair.passage) for pair in pairs]
         rows = [_row(pair, "pseudo", cut, []) for pair, cut in zip(pairs, segments, strict=True)]
         # Some of HotpotQA's pages have no text.
         askable = [i for i, pair in enumerate(pairs) if pair.target and segments[i]]
@@ -177,14 +176,10 @@ class Annotate:
             evidence.chosen_spans,
             pair.answer_spans,
             key=f"{pair.question.id}\0{pair.passage.id}",
-            segmenter=self.settings.segmenter if evidence.strategy == "pseudo" else "sentence",
         )
         return {
             kind: _row(pair, kind, [piece] if piece else [], [0] if piece else []) for kind, piece in pieces.items()
         }
-
-    def _segments(self, pair: Pair) -> list[Span]:
-        return spans.segment(pair.passage, self.settings.segmenter)
 
     def requests(self, pair: Pair) -> list[Request]:
         """Return the question with the passage without each of its spans, and last with the whole passage. A passage is
@@ -192,7 +187,7 @@ class Annotate:
         prompt, target = self.manifest.prompt, self.manifest.prompt.cased(pair.target)
         text, limit = pair.passage.text, CHARACTERS * self.settings.input_tokens
         whole_text = text[:limit]
-        segments = self._segments(pair)
+        segments = spans.segment(pair.passage)
         texts = [spans.without(text, [s])[:limit] if s.start < limit else whole_text for s in segments]
         question, title = pair.question.question, pair.passage.title
         return [(prompt.input(question, title, text), target) for text in [*texts, whole_text]]
@@ -222,7 +217,7 @@ def find_by_rule(pair: Pair, strategy: str, settings: EvidenceSettings) -> Evide
     """Find the evidence of a strategy that needs no model."""
     if strategy in ("gold", "sentence"):
         targets = pair.answer_spans if strategy == "sentence" else pair.gold or []
-        sentences = spans.segment(pair.passage, "sentence")
+        sentences = spans.segment(pair.passage)
         return _row(pair, strategy, sentences, spans.overlapping(sentences, targets))
     pieces = pair.answer_spans
     if strategy == "window":

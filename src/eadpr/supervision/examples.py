@@ -10,7 +10,6 @@ that it has, by name and cyclically (a file of settings is sorted), and at last 
 import hashlib
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +24,7 @@ from eadpr.storage.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Form, Placebo, Strategy
 
 ROLES = ("train", "validation")
-BLOCK = 2**17  # questions with their examples sorted at a time; decides no bytes
+BLOCK = 2**17  # questions with their examples sorted at a time, since all at once take more memory; decides no bytes
 
 
 class Examples(Section):
@@ -89,21 +88,16 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 engine.view(connection, "placebos", placebos, Distractor)
             engine.view(connection, "used", used, Distractor)
             connection.execute(_MINED)
-            rows = engine.group_rows(_rows(connection), ["place", "n"], ["negatives", "distractors", "others"])
-            example_table = folder / "examples.parquet"
-            with tables.writing(example_table, Example) as append:
-                for table in rows:
-                    append(table.select(Example._fields).cast(tables.schema(Example)))
-            report = _report(connection, example_table, examples)
+            places = engine.value(connection, "SELECT max(place) + 1 FROM chosen")
+            with tables.writing(folder / "examples.parquet", Example) as append:
+                for first in range(0, places, BLOCK):
+                    block = {"first": first, "end": first + BLOCK}
+                    for table in engine.records(connection, _EXAMPLES, Example, block):
+                        append(table)
+            engine.view(connection, "examples", folder / "examples.parquet", Example)
+            report = _report(connection, examples)
             files.write_json(folder / "report.json", report)
     return report["train"]["examples"]
-
-
-def _rows(connection: engine.Connection) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `_EXAMPLES` in blocks, since sorting all questions at once takes more memory."""
-    places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM chosen")
-    for first in range(0, places, BLOCK):
-        yield from engine.batches(connection, _EXAMPLES, {"first": first, "end": first + BLOCK})
 
 
 def _hash(*parts: str | int) -> int:
@@ -190,22 +184,27 @@ CREATE TABLE mined AS
 SELECT place, g.passage_id, min(g.{engine.POSITION}) AS pos FROM negatives g JOIN asked USING (question_id)
 ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL ORDER BY place
 """
-# A row for each example, each of its negatives, in the order of their table, its distractor and other positives.
 _EXAMPLES = """
-WITH c AS (SELECT * FROM chosen WHERE place >= $first AND place < $end)
-SELECT place, n, question_id, role, passage_id AS positive, NULL::VARCHAR AS negatives, NULL::INT AS distractors,
-    NULL::VARCHAR AS others, -1 AS pos FROM c
-UNION ALL SELECT place, n, NULL, NULL, NULL, m.passage_id, NULL, NULL, pos FROM c JOIN mined m USING (place)
-    WHERE m.place >= $first AND m.place < $end
-UNION ALL SELECT place, n, NULL, NULL, NULL, NULL, level, NULL, level FROM c JOIN used USING (question_id, passage_id)
-UNION ALL SELECT place, c.n, NULL, NULL, NULL, NULL, NULL, g.passage_id, g.n FROM c JOIN all_positives g USING (place)
-    WHERE g.place >= $first AND g.place < $end AND g.passage_id <> c.passage_id
-ORDER BY place, n, pos
+WITH c AS (FROM chosen WHERE place >= $first AND place < $end),
+of_question AS (
+    SELECT place, list(passage_id ORDER BY pos) AS negatives FROM mined
+    WHERE place >= $first AND place < $end GROUP BY 1
+),
+of_pair AS (
+    SELECT place, n, list(level ORDER BY level) AS levels FROM c JOIN used USING (question_id, passage_id) GROUP BY 1, 2
+),
+of_example AS (
+    SELECT place, c.n, list(o.passage_id ORDER BY o.n) AS others FROM c JOIN all_positives o USING (place)
+    WHERE o.passage_id <> c.passage_id GROUP BY 1, 2
+)
+SELECT question_id, role, passage_id AS positive, coalesce(negatives, []) AS negatives,
+    coalesce(levels, []) AS distractors, coalesce(others, []) AS others
+FROM c LEFT JOIN of_question USING (place) LEFT JOIN of_pair USING (place, n) LEFT JOIN of_example USING (place, n)
+ORDER BY place, n
 """
 
 
-def _report(connection: engine.Connection, table: Path, examples: ArmExamples) -> dict[str, dict[str, Any]]:
-    engine.view(connection, "examples", table, Example)
+def _report(connection: engine.Connection, examples: ArmExamples) -> dict[str, dict[str, Any]]:
     report = {}
     for role in ROLES:
         report[role] = engine.first(connection, _COUNTS, {"role": role})

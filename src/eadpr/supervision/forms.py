@@ -5,6 +5,18 @@ filled   each sentence of it is replaced by one of similar length from elsewhere
          tell nothing; only for pieces that are whole sentences
 swapped  the answer is replaced everywhere by another question's (`swaps`); not for placebos
 written  a text that a language model wrote; not for placebos
+
+A row of evidence that has no distractor has one of these reasons; with one of the first five it has no form at all:
+
+no_answer         the question has no answer to look for in the passage
+no_evidence, no_placebo  the strategy chose nothing
+unreadable_reply  a language model was asked for the evidence, and no reply could be read
+nothing_left      no letter or digit remains, as of a passage of one span
+holds_answer      an answer is still in the text, and the strategy does not allow that
+answer_lost       no answer is left after a placebo is taken out (a pattern may match the words around an answer)
+not_sentences     a span to fill is no sentence of the passage
+no_filler         a span has no filler
+no_swap           there is no other answer, or no answer in the passage
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,10 +30,7 @@ from eadpr.supervision.spans import segment, stripped, without
 from eadpr.supervision.swaps import Swaps, swap_answers
 from eadpr.text.answers import has_answer
 
-KEPT = "kept"
-NO_ANSWER, NO_EVIDENCE, NO_PLACEBO, UNREADABLE = "no_answer", "no_evidence", "no_placebo", "unreadable_reply"
-NOTHING_LEFT, UNCHANGED, HOLDS_ANSWER, ANSWER_LOST = "nothing_left", "unchanged", "holds_answer", "answer_lost"
-NOT_SENTENCES, NO_FILLER, NO_SWAP = "not_sentences", "no_filler", "no_swap"
+KEPT, NO_ANSWER, NO_EVIDENCE = "kept", "no_answer", "no_evidence"
 
 
 class Attempt(NamedTuple):
@@ -31,13 +40,6 @@ class Attempt(NamedTuple):
     reason: str
     distractor: Distractor | None
     fillers: Sequence[str] = ()
-
-
-class Swap(NamedTuple):
-    """A passage with another answer; `replaced` are the places of its answers before."""
-
-    text: str
-    replaced: list[Span]
 
 
 class Forms:
@@ -50,7 +52,7 @@ class Forms:
         self, pair: Pair, rows: Sequence[Evidence], written: Mapping[str, Attempt]
     ) -> Iterator[tuple[Evidence, Form, Attempt]]:
         """Yield each row in each form, in the order of both; `written` are the attempts of that form by strategy."""
-        swap = self._swap_answers(pair)
+        answer = self._swaps.draw_answer(pair, 0) if self._swaps else None
         filled = self._fill(pair, rows) if self._fillers else {}
         for row in rows:
             for form in self._settings.forms:
@@ -61,13 +63,7 @@ class Forms:
                 elif form == "written" and row.strategy in written:
                     yield row, form, written[row.strategy]
                 elif form == "swapped" and row.strategy not in PLACEBOS:
-                    yield row, form, apply_swap(pair, row, swap)
-
-    def _swap_answers(self, pair: Pair) -> Swap | None:
-        answer = self._swaps.draw_answer(pair, 0) if self._swaps else None
-        if answer is None or not pair.answer_spans:
-            return None
-        return Swap(swap_answers(pair, answer), pair.answer_spans)
+                    yield row, form, swap(pair, row, answer)
 
     def _fill(self, pair: Pair, rows: Sequence[Evidence]) -> dict[str, Attempt]:
         """Return an attempt for each strategy. Evidence may share fillers; placebos get fillers of their own."""
@@ -88,38 +84,38 @@ class Forms:
 
 
 def cut(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Attempt:
-    """Return the passage without the chosen spans, or a reason:
-
-    no_answer         the question has no answer to look for in the passage
-    no_evidence, no_placebo  the strategy chose nothing
-    unreadable_reply  a language model was asked for the evidence, and no reply could be read
-    nothing_left      no letter or digit remains, as of a passage of one span
-    unchanged         only white space was removed
-    holds_answer      an answer is still in the text, and the strategy does not allow that
-    answer_lost       no answer is left after cutting a placebo (a pattern may match the words around an answer)
-
-    A row with any but the last two reasons has no other form either.
-    """
+    """Return the passage without the chosen spans, or a reason."""
     return _check_answers(pair, _cut(pair, evidence), may_hold_answer)
 
 
 def fill(
     pair: Pair, evidence: Evidence, fillers: Fillers, *, avoid: Collection[str] = (), may_hold_answer: bool
 ) -> Attempt:
-    """Return the passage with a filler for each chosen span; fillers differ, and none is among `avoid`. Further
-    reasons: not_sentences, a span is no sentence of the passage; no_filler, a span has no filler."""
+    """Return the passage with a filler for each chosen span; fillers differ, and none is among `avoid`."""
     attempt = _cut(pair, evidence)
     if attempt.distractor is None:
         return attempt
     pieces = as_sentences(pair.passage, attempt.distractor.removed)
     if pieces is None:
-        return Attempt(NOT_SENTENCES, None)
+        return Attempt("not_sentences", None)
     chosen = choose_fillers(pair, pieces, fillers, avoid=avoid)
     if chosen is None:
-        return Attempt(NO_FILLER, None)
+        return Attempt("no_filler", None)
     text = replace_spans(pair.passage.text, pieces, chosen)
     attempt = Attempt(KEPT, attempt.distractor._replace(form="filled", text=text), chosen)
     return _check_answers(pair, attempt, may_hold_answer)
+
+
+def swap(pair: Pair, evidence: Evidence, answer: str | None) -> Attempt:
+    """Return the passage with another answer, whatever the evidence is; no answer of the question may be left."""
+    attempt = _cut(pair, evidence)
+    if attempt.distractor is None:
+        return attempt
+    if answer is None or not pair.answer_spans:
+        return Attempt("no_swap", None)
+    text = swap_answers(pair, answer)
+    distractor = attempt.distractor._replace(form="swapped", text=text, removed=pair.answer_spans)
+    return _check_answers(pair, Attempt(KEPT, distractor), may_hold_answer=False)
 
 
 def choose_fillers(
@@ -135,47 +131,32 @@ def choose_fillers(
     return chosen
 
 
-def apply_swap(pair: Pair, evidence: Evidence, swap: Swap | None) -> Attempt:
-    """Return the passage with another answer, whatever the evidence is; no answer of the question may be left. Further
-    reason: no_swap, there is no other answer, or no answer in the passage."""
-    attempt = _cut(pair, evidence)
-    if attempt.distractor is None:
-        return attempt
-    if swap is None:
-        return Attempt(NO_SWAP, None)
-    distractor = attempt.distractor._replace(form="swapped", text=swap.text, removed=swap.replaced)
-    return _check_answers(pair, Attempt(KEPT, distractor), may_hold_answer=False)
-
-
 def as_sentences(passage: Passage, spans: Sequence[Span]) -> list[Span] | None:
     """Return the spans sorted, without white space at their ends, or None if one is no sentence of the passage."""
-    sentences = {stripped(passage.text, span) for span in segment(passage, "sentence")}
+    sentences = {stripped(passage.text, span) for span in segment(passage)}
     pieces = sorted(stripped(passage.text, span) for span in spans)
     return pieces if sentences.issuperset(pieces) else None
 
 
 def replace_spans(text: str, spans: Sequence[Span], replacements: Sequence[str]) -> str:
     """Return the text with each of the sorted, disjoint spans replaced."""
-    position, parts = 0, []
-    for (start, end), replacement in zip(spans, replacements, strict=True):
-        parts += [text[position:start], replacement]
-        position = end
-    return "".join([*parts, text[position:]])
+    for (start, end), replacement in zip(reversed(spans), reversed(replacements), strict=True):
+        text = text[:start] + replacement + text[end:]
+    return text
 
 
 def _cut(pair: Pair, evidence: Evidence) -> Attempt:
-    text, removed = pair.passage.text, evidence.chosen_spans
     if not evidence.chosen:
         if not evidence.target:
             return Attempt(NO_ANSWER, None)
         if evidence.strategy in PLACEBOS:
-            return Attempt(NO_PLACEBO, None)
-        return Attempt(UNREADABLE if evidence.strategy == "pseudo" and evidence.spans else NO_EVIDENCE, None)
-    rest = without(text, removed)
+            return Attempt("no_placebo", None)
+        unreadable = evidence.strategy == "pseudo" and evidence.spans
+        return Attempt("unreadable_reply" if unreadable else NO_EVIDENCE, None)
+    removed = evidence.chosen_spans
+    rest = without(pair.passage.text, removed)
     if not any(character.isalnum() for character in rest):
-        return Attempt(NOTHING_LEFT, None)
-    if rest.split() == text.split() and not any(text[start:end].strip() for start, end in removed):
-        return Attempt(UNCHANGED, None)
+        return Attempt("nothing_left", None)
     distractor = Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, "cut", rest, removed)
     return Attempt(KEPT, distractor)
 
@@ -184,13 +165,10 @@ def _check_answers(pair: Pair, attempt: Attempt, may_hold_answer: bool) -> Attem
     distractor = attempt.distractor
     if distractor is None:
         return attempt
-    present = _has_answer(pair, distractor.text)
+    answers, kind = pair.question.answers, pair.question.answer_kind
+    present = has_answer(answers, distractor.text, kind)
     if present and not may_hold_answer:
-        return Attempt(HOLDS_ANSWER, None)
-    if not present and distractor.strategy in PLACEBOS and _has_answer(pair, pair.passage.text):
-        return Attempt(ANSWER_LOST, None)
+        return Attempt("holds_answer", None)
+    if not present and distractor.strategy in PLACEBOS and has_answer(answers, pair.passage.text, kind):
+        return Attempt("answer_lost", None)
     return attempt
-
-
-def _has_answer(pair: Pair, text: str) -> bool:
-    return has_answer(pair.question.answers, text, pair.question.answer_kind)

@@ -5,13 +5,12 @@ passages with an answer in the text (no passage holds a yes or no), passages wit
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from eadpr.runtime import files
 from eadpr.runtime.section import Section
@@ -26,25 +25,15 @@ NOTHING = {
     " whose file lists hard_negative_ctxs or negative_ctxs (DPR's), or set negatives.kind: ranked",
 }
 SORTED = 2**18  # questions whose candidates are ordered at a time: all of ten million spill tens of GB
-REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer", "within_margin")
+REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer")
 
 
 class Negatives(Section):
     kind: Literal["ranked", "given", "random", "none"]
     depth: int = Field(ge=1)
-    skip: int = Field(ge=0)
     keep: int = Field(ge=1)
     exclude: list[Literal["answer", "title"]]
-    margin: float | None = Field(ge=0)
     seed: int = Field(ge=0)
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.skip >= self.depth:
-            raise ValueError(f"skip ({self.skip}) leaves nothing of depth ({self.depth})")
-        if self.margin is not None and self.kind != "ranked":
-            raise ValueError(f"margin needs the scores of a ranking, which kind {self.kind!r} has not; set it to null")
-        return self
 
 
 def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, negatives: Negatives) -> int:
@@ -70,7 +59,7 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
             raise ValueError(NOTHING[negatives.kind].format(ranking=ranking, records=records, count=count))
         ids = "SELECT passage_id FROM candidates UNION ALL SELECT passage_id FROM excluded"
         matching.read_texts(connection, passages, ids)
-        _judge(connection, negatives)
+        _judge(connection, negatives.exclude)
         with files.new_folder(out) as folder:
             mined = _write(connection, folder / "negatives.parquet", source, negatives.keep)
             refused = dict(connection.execute("SELECT reason, count(*) FROM judged GROUP BY reason").fetchall())
@@ -97,8 +86,8 @@ _EXCLUDED = "CREATE TABLE excluded AS SELECT place, passage_id FROM asked JOIN p
 
 
 def _list_candidates(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
-    """Make the view `candidates`, the best score first, of the ranks above `skip` up to `depth`, and the table `best`
-    of positives' scores, which a margin is relative to; return the number of questions that have passages listed."""
+    """Make the view `candidates`, the best score first, of the ranks up to `depth`; return the number of questions that
+    have any."""
     match negatives.kind:
         case "ranked":
             engine.view(connection, "ranked", ranking, Ranked)
@@ -106,33 +95,26 @@ def _list_candidates(connection: engine.Connection, passages: Path, ranking: Pat
             engine.view(connection, "contexts", passages.with_name("contexts.parquet"), Context)
         case "random":
             engine.view(connection, "corpus", passages, Passage)
-            connection.register("drawn", _draw(connection, tables.count(passages, Passage), negatives))
+            _create_draw(connection, tables.count(passages, Passage), negatives)
     connection.execute(_LISTED[negatives.kind])
-    connection.execute(
-        f"CREATE VIEW candidates AS FROM listed WHERE rank > {negatives.skip} AND rank <= {negatives.depth}"
-    )
-    connection.execute(_BEST, {"margin": negatives.margin})
+    connection.execute(f"CREATE VIEW candidates AS FROM listed WHERE rank <= {negatives.depth}")
     return engine.value(connection, "SELECT count(DISTINCT place) FROM listed")
 
 
-def _draw(connection: engine.Connection, total: int, negatives: Negatives) -> pa.RecordBatchReader:
-    """Draw `depth` passages of the corpus without repeats, by a generator seeded with the seed and question id."""
-    size = min(negatives.depth, total)
+def _create_draw(connection: engine.Connection, total: int, negatives: Negatives) -> None:
+    """Define the function `draw`: `depth` rows of the corpus, none twice, by a hash of the seed and a question's id."""
 
-    def draw() -> Iterator[pa.RecordBatch]:
-        for batch in engine.batches(connection.cursor(), "SELECT place, question_id FROM asked ORDER BY place"):
-            rows = []
-            for question_id in batch["question_id"].to_pylist():
-                digest = hashlib.sha256(f"{negatives.seed}\0{question_id}".encode()).digest()
-                rows.append(np.random.default_rng(int.from_bytes(digest)).choice(total, size, replace=False))
-            places = np.repeat(batch["place"].to_numpy(), size)
-            ranks = np.tile(np.arange(1, size + 1, dtype=np.int32), len(rows))
-            yield pa.record_batch([places, np.concatenate(rows), ranks], schema=_DRAWN)
+    def draw(ids: pa.Array) -> pa.Array:
+        rows = []
+        for question_id in ids.to_pylist():
+            digest = hashlib.sha256(f"{negatives.seed}\0{question_id}".encode()).digest()
+            generator = np.random.default_rng(int.from_bytes(digest))
+            rows.append(generator.choice(total, min(negatives.depth, total), replace=False))
+        return pa.array(rows, pa.list_(pa.int64()))
 
-    return pa.RecordBatchReader.from_batches(_DRAWN, draw())
+    connection.create_function("draw", draw, ["VARCHAR"], "BIGINT[]", type="arrow")
 
 
-_DRAWN = pa.schema({"place": pa.int64(), "row": pa.int64(), "rank": pa.int32()})
 # The passages that each kind lists for a question. Given are its hard negatives in the source's order or, if it has
 # none, its other negatives (DPR).
 _LISTED = {
@@ -148,25 +130,22 @@ SELECT place, passage_id, row_number() OVER (PARTITION BY place ORDER BY pos) AS
 ) WHERE choice = 1
 """,
     "random": f"""
-CREATE TABLE listed AS SELECT place, id AS passage_id, rank, -rank::FLOAT AS score
-FROM drawn JOIN (SELECT {engine.POSITION} AS row, id FROM corpus) USING (row)
+CREATE TABLE listed AS SELECT place, id AS passage_id, rank, -rank::FLOAT AS score FROM (
+    SELECT place, unnest(drawn) AS row, unnest(range(1, len(drawn) + 1))::INT AS rank
+    FROM (SELECT place, draw(question_id) AS drawn FROM asked)
+) JOIN (SELECT {engine.POSITION} AS row, id FROM corpus) USING (row)
 """,
     "none": "CREATE TABLE listed (place BIGINT, passage_id VARCHAR, rank INT, score FLOAT)",
 }
-_BEST = """
-CREATE TABLE best AS SELECT place, max(score::DOUBLE) AS best FROM listed
-SEMI JOIN excluded USING (place, passage_id) WHERE $margin IS NOT NULL GROUP BY place
-"""
 
 
-def _judge(connection: engine.Connection, negatives: Negatives) -> None:
+def _judge(connection: engine.Connection, exclude: list[str]) -> None:
     """Make the view `judged` of the candidates with the reason to refuse each, null if it may be a negative."""
     connection.execute(f"CREATE TYPE reason AS ENUM {REASONS}")
     connection.execute(_EQUAL)
-    settings = {"by_title": "title" in negatives.exclude, "margin": negatives.margin}
     with engine.as_written(connection):
-        connection.execute(_CHECKED, settings)
-    matching.find_matches(connection, _UNREFUSED if "answer" in negatives.exclude else f"{_UNREFUSED} LIMIT 0")
+        connection.execute(_CHECKED, {"by_title": "title" in exclude})
+    matching.find_matches(connection, _UNREFUSED if "answer" in exclude else f"{_UNREFUSED} LIMIT 0")
     connection.execute(f"{_JUDGED}; DROP TABLE texts")
 
 
@@ -177,12 +156,10 @@ SEMI JOIN (SELECT digest FROM texts GROUP BY digest HAVING count(*) > 1) USING (
 CREATE TABLE equal_texts AS SELECT DISTINCT place, digest FROM excluded JOIN shared USING (passage_id);
 CREATE TABLE titled AS SELECT DISTINCT place, title FROM excluded JOIN texts USING (passage_id) WHERE title <> ''
 """
-# The reasons that need no search for answers. The margin lies below the best positive's score; if no positive is
-# ranked, every candidate outscores it.
+# The reasons that need no search for answers.
 _CHECKED = """
 CREATE TABLE checked AS
-SELECT c.place, c.passage_id, c.rank, c.score,
-    $margin IS NOT NULL AND score >= coalesce(best - $margin, '-infinity') AS outscores, CASE
+SELECT c.place, c.passage_id, c.rank, c.score, CASE
     WHEN same.place IS NOT NULL THEN 'is_positive'
     WHEN equal_texts.place IS NOT NULL THEN 'text_of_positive'
     WHEN titled.place IS NOT NULL THEN 'title_of_positive'
@@ -194,18 +171,18 @@ LEFT JOIN shared ON shared.passage_id = c.passage_id
 LEFT JOIN equal_texts ON equal_texts.place = c.place AND equal_texts.digest = shared.digest
 LEFT JOIN (SELECT passage_id, title FROM texts WHERE $by_title) t ON t.passage_id = c.passage_id
 LEFT JOIN titled ON titled.place = c.place AND titled.title = t.title
-LEFT JOIN best ON best.place = c.place
 """
 _UNREFUSED = "SELECT place, passage_id FROM checked WHERE reason IS NULL"
 _JUDGED = """
 CREATE VIEW judged AS SELECT place, passage_id, rank, score,
-    coalesce(reason, CASE WHEN h.place IS NOT NULL THEN 'holds_answer' WHEN outscores THEN 'within_margin' END::reason)
-    AS reason
+    coalesce(reason, CASE WHEN h.place IS NOT NULL THEN 'holds_answer' END::reason) AS reason
 FROM checked LEFT JOIN (SELECT DISTINCT place, passage_id FROM matches) h USING (place, passage_id)
 """
-_ORDERED = """
-SELECT place, question_id, passage_id, $source AS source, rank FROM judged JOIN asked USING (place)
-WHERE reason IS NULL AND place >= $first AND place < $end ORDER BY place, score DESC, passage_id
+_BEST = """
+SELECT question_id, passage_id, $source AS source, rank FROM judged JOIN asked USING (place)
+WHERE reason IS NULL AND place >= $first AND place < $end
+QUALIFY row_number() OVER (PARTITION BY place ORDER BY score DESC, passage_id) <= $keep
+ORDER BY place, score DESC, passage_id
 """
 
 
@@ -214,18 +191,8 @@ def _write(connection: engine.Connection, path: Path, source: str, keep: int) ->
     count, places = 0, engine.value(connection, "SELECT 1 + coalesce(max(place), -1) FROM asked")
     with tables.writing(path, Negative) as append:
         for first in range(0, places, SORTED):
-            block = {"source": source, "first": first, "end": first + SORTED}
-            for batch in first_of_each(engine.batches(connection, _ORDERED, block), "place", keep):
-                append(pa.Table.from_batches([batch]).select(Negative._fields).cast(tables.schema(Negative)))
-                count += len(batch)
+            block = {"source": source, "keep": keep, "first": first, "end": first + SORTED}
+            for table in engine.records(connection, _BEST, Negative, block):
+                append(table)
+                count += len(table)
     return count
-
-
-def first_of_each(batches: Iterable[pa.RecordBatch], key: str, keep: int) -> Iterator[pa.RecordBatch]:
-    """Yield the first `keep` rows with each value of the integer column `key`; equal values must be adjacent."""
-    last, count = -1, 0  # the key of the last row of the previous batch, and the number of rows with it up to there
-    for batch in batches:
-        keys, rows = batch[key].to_numpy(), np.arange(len(batch))
-        starts = np.maximum.accumulate(np.where(np.diff(keys, prepend=last) != 0, rows, -count))
-        yield batch.filter(pa.array(rows - starts < keep))
-        last, count = keys[-1], 1 + rows[-1] - starts[-1]

@@ -11,8 +11,6 @@ from eadpr.storage import engine, tables
 from eadpr.storage.records import Evidence, Passage, Positive, Question, Span
 from eadpr.text.answers import answer_spans
 
-Ids = Collection[str] | pa.Array
-
 
 class Pair(NamedTuple):
     question: Question
@@ -32,19 +30,27 @@ class Pair(NamedTuple):
         return self.passage.text[spans[0].start : spans[0].end] if spans else ""
 
 
-def read_pairs(records: Path, positives: Path, ids: Ids, *, first: bool = False) -> Iterator[Pair]:
+def read_pairs(records: Path, positives: Path, ids: Collection[str], *, first: bool = False) -> Iterator[Pair]:
     """Stream the questions `ids` with each of their positives, or the `first`, in the order of positives.parquet."""
-    for table in join_pairs(records, positives, ids, first):
-        for batch in table.to_batches():
-            yield from tables.records(batch, Pair)
+    with engine.connect() as connection:
+        engine.view(connection, "questions", records / "questions.parquet", Question)
+        engine.view(connection, "passages", records / "passages.parquet", Passage)
+        engine.view(connection, "positives", positives, Positive)
+        connection.register("ids", pa.table({"id": pa.array(ids, pa.string())}))
+        connection.execute(f"CREATE VIEW selected AS {_SELECTED} {_FIRST if first else ''}")
+        for table in engine.records(connection, _PAIRS, Pair):
+            for batch in table.to_batches():
+                yield from tables.records(batch, Pair)
 
 
-def read_annotated_pairs(records: Path, positives: Path, evidence: Path, ids: Ids | None = None) -> Iterator[Pair]:
+def read_annotated_pairs(
+    records: Path, positives: Path, evidence: Path, ids: Collection[str] | None = None
+) -> Iterator[Pair]:
     """Stream the pairs of the table `evidence`, or of the questions `ids`: the first of each question if `evidence` has
     one a question, else each."""
     columns = ["question_id", "passage_id"]
     keys = tables.read(evidence, Evidence, columns=columns).group_by(columns).aggregate([])
-    annotated = keys["question_id"].unique()
+    annotated = keys["question_id"].unique().to_pylist()
     return read_pairs(records, positives, annotated if ids is None else ids, first=len(annotated) == len(keys))
 
 
@@ -54,33 +60,13 @@ def read_range(path: Path, *, first: int, count: int) -> list[Pair]:
     return list(islice(chain.from_iterable(tables.records(batch, Pair) for batch in batches), count))
 
 
-def join_pairs(records: Path, positives: Path, ids: Ids, first: bool) -> Iterator[pa.Table]:
-    """Stream tables of `Pair`s; see `read_pairs`."""
-    with engine.connect() as connection:
-        engine.view(connection, "questions", records / "questions.parquet", Question)
-        engine.view(connection, "passages", records / "passages.parquet", Passage)
-        engine.view(connection, "positives", positives, Positive)
-        column = ids if isinstance(ids, pa.Array) else pa.array(list(ids), pa.string())
-        connection.register("ids", pa.table({"id": column}))
-        connection.execute(f"CREATE VIEW selected AS {_SELECTED} {_FIRST if first else ''}")
-        for batch in engine.batches(connection, _JOINED):
-            for key, part in (("question_id", "question"), ("passage_id", "passage")):
-                missing = batch[key].filter(batch[part].field("id").is_null())
-                if len(missing):
-                    raise ValueError(
-                        f"{positives}: {key} {missing[0].as_py()!r} is not in {records}; run `dvc repro positives`"
-                    )
-            yield pa.Table.from_batches([batch]).select(Pair._fields).cast(tables.schema(Pair))
-
-
 def _struct(table: str, record: type) -> str:
     return "{" + ", ".join(f"'{name}': {table}.{name}" for name in record._fields) + "}"
 
 
-_JOINED = f"""
-SELECT {_struct("q", Question)} AS question, {_struct("p", Passage)} AS passage, gold, question_id, passage_id
-FROM selected s LEFT JOIN questions q ON q.id = question_id LEFT JOIN passages p ON p.id = passage_id
-ORDER BY s.{engine.POSITION}
+_SELECTED = f"SELECT *, {engine.POSITION} AS place FROM positives SEMI JOIN ids ON id = question_id"
+_FIRST = "QUALIFY row_number() OVER (PARTITION BY question_id ORDER BY place) = 1"
+_PAIRS = f"""
+SELECT {_struct("q", Question)} AS question, {_struct("p", Passage)} AS passage, gold
+FROM selected JOIN questions q ON q.id = question_id JOIN passages p ON p.id = passage_id ORDER BY place
 """
-_SELECTED = "SELECT * FROM positives WHERE question_id IN (SELECT id FROM ids)"
-_FIRST = f"QUALIFY row_number() OVER (PARTITION BY question_id ORDER BY {engine.POSITION}) = 1"

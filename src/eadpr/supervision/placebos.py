@@ -17,31 +17,29 @@ from collections.abc import Sequence
 from eadpr.storage.records import Passage, Span
 from eadpr.supervision.config import PLACEBOS
 from eadpr.supervision.draws import similar
-from eadpr.supervision.spans import Segmenter, overlapping, segment
+from eadpr.supervision.spans import overlapping, segment
 from eadpr.text.answers import merge
 
 _WORD = re.compile(r"(?<!\S)\S*?[^\W_]\S*")
 
 
 def choose_placebos(
-    passage: Passage, evidence: Sequence[Span], answers: Sequence[Span], *, key: str, segmenter: Segmenter
+    passage: Passage, evidence: Sequence[Span], answers: Sequence[Span], *, key: str
 ) -> dict[str, Span | None]:
     """Return the piece of each kind, or None where the passage has none, as always without evidence.
 
-    `answers` are the places of the answers; `key` names the pair and decides the place of the words; `segmenter` cut
-    the spans from which `evidence` was chosen.
+    `answers` are the places of the answers; `key` names the pair and decides the place of the words.
     """
     if not evidence:
         return dict.fromkeys(PLACEBOS)
     text, forbidden = passage.text, merge([*evidence, *answers])
-    sentences = segment(passage, "sentence")
-    spans = sentences if segmenter == "sentence" else segment(passage, segmenter)
+    sentences = segment(passage)
     with_evidence = [sentences[i] for i in overlapping(sentences, evidence)]
     count = sum(len(_words(text, answer)) for answer in answers)
-    first = nearest(spans, evidence, forbidden)
+    first = nearest(sentences, evidence, forbidden)
     return {
         "placebo": first,
-        "placebo_second": nearest(spans, evidence, [*forbidden, first]) if first else None,
+        "placebo_second": nearest(sentences, evidence, [*forbidden, first]) if first else None,
         "placebo_words": draw_run(text, runs(text, sentences, forbidden, count), key),
         "placebo_inside": draw_run(text, runs(text, with_evidence, answers, count), key),
     }

@@ -1,4 +1,4 @@
-"""Cut a passage into sentence-like spans with character offsets, offline and by rule, and take spans out of it.
+"""Cut a passage into sentences with character offsets, offline and by rule, and take spans out of it.
 
 No model decides anything here: the rules are the usual ones for English prose, so that two machines cut the same way.
 """
@@ -6,21 +6,15 @@ No model decides anything here: the rules are the usual ones for English prose, 
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Literal
 
 from eadpr.storage.records import Passage, Span
 from eadpr.text.answers import merge
 
-Segmenter = Literal["sentence", "clause"]
-
-SHORT, ENOUGH = 3, 6  # tokens: a clause of at most SHORT grows until it has more than ENOUGH (as EADPR's code)
 BRACKETED = 200  # characters: no cut inside a pair of brackets closer than this
 
 # A stop: the marks, then whatever closes with them. Full-width marks need no space behind them.
 _STOP = re.compile(r"[.!?…]+[\"'”’»)\]}]*(?=\s)|[。！？]+[”’」』）]*|\n\s*\n|\u2029")
-_CLAUSE = re.compile(r"[,;:—](?=\s)|[，；：]")
 _WORD = re.compile(r"\w")
-_TOKEN = re.compile(r"\w+|[^\w\s]")
 _PREVIOUS_WORD = re.compile(r"[^\s(\[{\"“‘'«]+$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
 _OPENS, _CLOSES = "([{", ")]}"
@@ -120,34 +114,9 @@ def sentences(text: str) -> list[Span]:
     return spans
 
 
-def clauses(text: str, within: Iterable[Span] | None = None) -> list[Span]:
-    """Cut sentences further at commas, semicolons, colons and dashes; short clauses join the next one (EADPR's code).
-
-    A piece of at most SHORT tokens takes in the following ones until it has more than ENOUGH; a rest at the end joins
-    the last span. `within` are the sentences, by default cut by rule.
-    """
-    pieces: list[Span] = []
-    for start, end in sentences(text) if within is None else within:
-        inner = text[start:end]
-        cuts = _outside((match.end() for match in _CLAUSE.finditer(inner)), _bracketed(inner))
-        pieces += [Span(start + s, start + e) for s, e in _between(inner, cuts)]
-    merged: list[Span] = []
-    growing: Span | None = None
-    for piece in pieces:
-        joined = Span(growing.start, piece.end) if growing else piece
-        tokens = len(_TOKEN.findall(text[joined.start : joined.end]))
-        growing = joined if tokens <= (ENOUGH if growing else SHORT) else None
-        if growing is None:
-            merged.append(joined)
-    if growing:
-        merged = [*merged[:-1], Span(merged[-1].start, growing.end)] if merged else [growing]
-    return merged
-
-
-def segment(passage: Passage, segmenter: Segmenter) -> list[Span]:
-    """Cut the passage into spans, without blank ones; sentences of the source win over the rules."""
-    spans = [span for span in sentences_of(passage) if passage.text[slice(*span)].strip()]
-    return clauses(passage.text, spans) if segmenter == "clause" else spans
+def segment(passage: Passage) -> list[Span]:
+    """Cut the passage into sentences, without blank ones; sentences of the source win over the rules."""
+    return [span for span in sentences_of(passage) if passage.text[slice(*span)].strip()]
 
 
 def sentences_of(passage: Passage) -> list[Span]:

@@ -103,7 +103,7 @@ def swap_answers(pair: Pair, answer: str) -> str:
     article at the start of a sentence only, and else a name, as in "plan A".
     """
     text, parts, position = pair.passage.text, [], 0
-    starts = [sentence.start for sentence in segment(pair.passage, "sentence")]
+    starts = [sentence.start for sentence in segment(pair.passage)]
     for place in pair.answer_spans:
         new, old, front = answer, text[place.start : place.end], text[position : place.start]
         word = _LAST.search(front)

@@ -45,7 +45,7 @@ def make_original(pair: Pair, evidence: Sequence[Span] | None) -> Original:
     question, passage = pair.question, pair.passage
     answering = [
         sentence
-        for sentence in spans.segment(passage, "sentence")
+        for sentence in spans.segment(passage)
         if has_answer(question.answers, _cut(passage.text, sentence, evidence or ()), question.answer_kind)
     ]
     removed = merge([*(evidence or ()), *answering], touching=False)  # sentences stay apart
