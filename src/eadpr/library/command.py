@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import typer
+
+Strategy = Literal["sentence", "pseudo", "window", "answer"]
 
 
 def main(
     models: list[str] = typer.Argument(..., help="Folders of arms, or sentence-transformers by name or folder."),
     rows: Path = typer.Option(..., help="SQuAD's JSON, or CSV, TSV, JSONL, Parquet of question, answers, text, title."),
     columns: list[str] = typer.Option([], help="FIELD=COLUMN of the rows, as question=asked; again for each."),
-    evidence: str = typer.Option("sentence", help="sentence or pseudo; window and answer have no sentence placebo."),
+    evidence: Strategy = typer.Option("sentence", help="window and answer have no sentence placebo."),
     annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
     first: int = typer.Option(None, min=1, help="Only so many rows."),
     bm25: bool = typer.Option(False, help="A row for BM25, with the statistics of these passages."),

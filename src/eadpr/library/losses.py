@@ -55,8 +55,9 @@ def evidence_loss(
     if placebos_Q is None and (balance != "none" or placebo):
         raise ValueError("balance and placebo need columns of placebos")
     masks = _masks(scores_QP, distractors_Q, placebos_Q, present_P, false_QP, alike_Q, balance)
-    weights = {"lambda_": lambda_, "tau1": tau1, "tau2": tau2, "balance": balance, "placebo": placebo}
-    return loss_terms(scores_QP, masks, form="paper", **weights)
+    return loss_terms(
+        scores_QP, masks, form="paper", lambda_=lambda_, tau1=tau1, tau2=tau2, balance=balance, placebo=placebo
+    )
 
 
 def _masks(
@@ -109,7 +110,7 @@ class EvidenceLoss(nn.Module):
         super().__init__()
         self.model = model
         tokenizer = getattr(model, "tokenizer", None)
-        if not hasattr(tokenizer, "all_special_ids"):
+        if tokenizer is None or not hasattr(tokenizer, "all_special_ids"):
             raise ValueError("the model has no tokenizer of transformers, by which texts that are missing are known")
         # Read now, since on several devices a trainer replaces the model by a wrapper without tokenizer.
         self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id, tokenizer.mask_token_id}

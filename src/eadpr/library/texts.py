@@ -25,7 +25,7 @@ from eadpr.supervision.probed import mask_answers
 
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
 # The strategies of params.yaml; a distractor that holds an answer is dropped unless its strategy allows it.
-MAY_HOLD_ANSWER: dict[Strategy, bool] = dict.fromkeys(get_args(Strategy), False) | {"pseudo": True, "gold": True}
+MAY_HOLD_ANSWER: dict[str, bool] = dict.fromkeys(get_args(Strategy), False) | {"pseudo": True, "gold": True}
 INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
 SENTENCES = ("placebo", "placebo_second")
 CUT_OTHERWISE = "cut_otherwise"
