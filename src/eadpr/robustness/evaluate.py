@@ -80,7 +80,7 @@ class Joined(NamedTuple):
         }
 
 
-class Searcher(NamedTuple):
+class CorpusSearcher(NamedTuple):
     """The corpus with some near-duplicates, for questions by their places.
 
     `search` returns the best hits of each, at most so many; of equal scores the corpus's passage is first.
@@ -91,7 +91,7 @@ class Searcher(NamedTuple):
     positive_first: Callable[[Sequence[int]], list[bool]]
 
 
-OpenSearcher = Callable[[int], AbstractContextManager[Searcher]]  # from the number of near-duplicates that join
+OpenSearcher = Callable[[int], AbstractContextManager[CorpusSearcher]]  # from the number of near-duplicates that join
 
 
 def run(
@@ -146,7 +146,7 @@ def read_joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joine
     return Joined(evaluated, list(evaluated.records(inputs.records)), positives, added)
 
 
-def rank(joined: Joined, searcher: Searcher, depth: int) -> Iterator[RankedAmong]:
+def rank(joined: Joined, searcher: CorpusSearcher, depth: int) -> Iterator[RankedAmong]:
     """Yield the first `depth` of the corpus and the near-duplicates, without those that hold an answer."""
     matcher = AnswerMatcher()
 

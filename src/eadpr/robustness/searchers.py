@@ -1,4 +1,4 @@
-"""How an arm and BM25 rank the corpus with near-duplicates (`evaluate.Searcher`).
+"""How an arm and BM25 rank the corpus with near-duplicates (`evaluate.CorpusSearcher`).
 
 An arm's near-duplicates, and the questions' positives, are encoded alone and scored as `exact` scores passages. They
 join the arm's ranking, of equal scores behind it.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eadpr.robustness import evaluate
-from eadpr.robustness.evaluate import Hit, Joined, LookAlikes, OpenSearcher, Searcher
+from eadpr.robustness.evaluate import Hit, Joined, LookAlikes, OpenSearcher, CorpusSearcher
 from eadpr.robustness.evaluate import RobustnessInputs as Inputs
 from eadpr.robustness.evaluate import RobustnessSettings as Settings
 from eadpr.runtime import cache, files, machine
@@ -56,7 +56,7 @@ def prepare_dense(joined: Joined, inputs: Inputs, settings: Settings) -> Iterato
         encode(passages, inputs.model, vectors, settings=settings.encode, hardware=settings.hardware)
         stored = Vectors(vectors)
 
-        def open_searcher(count: int) -> AbstractContextManager[Searcher]:
+        def open_searcher(count: int) -> AbstractContextManager[CorpusSearcher]:
             def search(places: Sequence[int], depth: int) -> list[list[Hit]]:
                 size, asked_QD = min(depth, count), questions_QD[list(places)]
                 rows, scores = exact.search(stored.head(count), asked_QD, size, devices=machine.devices())
@@ -67,7 +67,7 @@ def prepare_dense(joined: Joined, inputs: Inputs, settings: Settings) -> Iterato
                 return results
 
             own = joined.look_alikes(count)
-            return nullcontext(Searcher(search, partial(compare_scores, own, row_of, stored, questions_QD)))
+            return nullcontext(CorpusSearcher(search, partial(compare_scores, own, row_of, stored, questions_QD)))
 
         yield open_searcher
 
@@ -98,7 +98,7 @@ def prepare_bm25(joined: Joined, inputs: Inputs, settings: Settings) -> Abstract
 
 
 @contextmanager
-def open_index(joined: Joined, inputs: Inputs, bm25_settings: bm25.BM25, count: int) -> Iterator[Searcher]:
+def open_index(joined: Joined, inputs: Inputs, bm25_settings: bm25.BM25, count: int) -> Iterator[CorpusSearcher]:
     """Index the corpus with the first `count` near-duplicates; the index lasts as long as the block."""
     corpus = inputs.records / "passages.parquet"
     added = [Passage(f"{ADDED}{row}", *joined.added[row][-2:], None) for row in range(count)]
@@ -114,7 +114,7 @@ def open_index(joined: Joined, inputs: Inputs, bm25_settings: bm25.BM25, count: 
             rankings = searcher.search([joined.questions[place].question for place in places])
             return [[(read_name(name), score) for name, score in ranking] for ranking in rankings]
 
-        yield Searcher(search, partial(compare_hits, joined.look_alikes(count), search, bm25_settings.depth))
+        yield CorpusSearcher(search, partial(compare_hits, joined.look_alikes(count), search, bm25_settings.depth))
         files.discard(folder)
 
 
