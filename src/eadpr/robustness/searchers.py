@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eadpr.robustness import evaluate
-from eadpr.robustness.evaluate import Hit, Joined, LookAlikes, OpenSearcher, CorpusSearcher
+from eadpr.robustness.evaluate import CorpusSearcher, Hit, Joined, LookAlikes, OpenSearcher
 from eadpr.robustness.evaluate import RobustnessInputs as Inputs
 from eadpr.robustness.evaluate import RobustnessSettings as Settings
 from eadpr.runtime import cache, files, machine
