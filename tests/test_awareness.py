@@ -69,6 +69,8 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
 class Characters:
     """Stands in for an encoder: a token is a character, and `embed` gives the length."""
 
+    token_dim = None
+
     def passage_ids(self, titles: list[str], texts: list[str]) -> list[list[int]]:
         return [list(map(ord, text)) for text in texts]
 

@@ -224,16 +224,16 @@ def test_auto_is_the_recipe_of_what_an_arm_starts_from_by_way_of_others_too():
     assert SCRATCH == (2e-3, 0.0, "last", 300)
     assert set(map(recipe_of, (params.configs(GOOD)[f"{arm}/train.json"] for arm in ("dpr", "eadpr")))) == {SCRATCH}
     own = {
-        "bases.bert": {"model": "bert-base-uncased"}, "query_sides.tuned": {"of": "late"},
-        "active.late": {"repeats": "dpr", "seed": 5, "negatives": "bm25", "init": "bert"},
-        "active.eadpr": {"negatives": "bm25", "init": "late"},
+        "bases.bert": {"model": "bert-base-uncased"}, "query_sides.tuned": {"of": "again"},
+        "active.again": {"repeats": "dpr", "seed": 5, "negatives": "bm25", "init": "bert"},
+        "active.eadpr": {"negatives": "bm25", "init": "again"},
         "active.dpr-qsft": {"negatives": "bm25", "init": "tuned"},
-        "multihop.mdr": MDR | {"of": "late", "init": "base"}, "multihop.mdr2": MDR | {"of": "dpr", "init": "eadpr"},
-        "evidence.positive": "each", "examples.positive": "each", "multihop.mdr3": MDR | {"of": "late", "init": "mdr"},
+        "multihop.mdr": MDR | {"of": "again", "init": "base"}, "multihop.mdr2": MDR | {"of": "dpr", "init": "eadpr"},
+        "evidence.positive": "each", "examples.positive": "each", "multihop.mdr3": MDR | {"of": "again", "init": "mdr"},
     }  # fmt: skip
     files = params.configs(with_changes(GOOD, own))
     found = {name.removesuffix("/train.json"): recipe_of(file) for name, file in files.items() if "train" in file}
-    late = dict.fromkeys(("late", "eadpr", "dpr-qsft", "multihop/mdr2.json"), PRETRAINED)
+    late = dict.fromkeys(("again", "eadpr", "dpr-qsft", "multihop/mdr2.json"), PRETRAINED)
     assert found == dict.fromkeys(("dpr", "multihop/mdr.json", "multihop/mdr3.json"), SCRATCH) | late
     assert files["multihop/mdr.json"]["train"]["seed"] == 5, "as the repeated arm"
     assert files["query_sides/tuned.json"]["query_side"]["learning_rate"] == 3e-5

@@ -87,7 +87,7 @@ def test_given_sentences_win():
     assert segment(passage) == [Span(0, 20), Span(20, 31)]
     given_blank = passage._replace(text="One.  Two.", sentences=[Span(0, 4), Span(4, 6), Span(6, 10)])
     assert segment(given_blank) == [Span(0, 4), Span(6, 10)]
-    assert segment(passage._replace(sentences=None), "sentence") == sentences(passage.text)
+    assert segment(passage._replace(sentences=None)) == sentences(passage.text)
 
 
 def test_merge_and_overlapping():

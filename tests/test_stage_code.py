@@ -166,7 +166,7 @@ def test_no_measure_reruns_what_comes_before_it(stage):
     assert not any(path.startswith("src/eadpr/evaluation/") for path in listed(ROOT)[stage])
 
 
-@pytest.mark.parametrize("stage", ["read", "score_passages", "retrieve_multihop"])
+@pytest.mark.parametrize("stage", ["read", "retrieve_multihop"])
 def test_the_use_of_a_model_depends_on_no_training(stage):
     paths = set(listed(ROOT)[stage])
     assert paths.isdisjoint(f"src/eadpr/training/{module}.py" for module in ("batches", "losses", "loop", "arm"))

@@ -42,10 +42,8 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
     """
     store = PassageStore(records / "passages.parquet")
     stored = Vectors(vectors, store.path, model)
-    encoder, query_tokens = (
-        load(model, "question").to(machine.device()),
-        read_json(model / SETTINGS, "query_tokens")["query_tokens"],
-    )
+    encoder = load(model, "question").to(machine.device())
+    query_tokens = read_json(model / SETTINGS, "query_tokens")["query_tokens"]
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
         texts = [without_question_mark(question.question) for question in questions]
