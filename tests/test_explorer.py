@@ -95,7 +95,7 @@ def test_a_row_of_several_trainings_has_their_mean_and_its_first_is_shown(inputs
     columns = unpacked(explored(inputs, tmp_path, several), "columns")
     assert columns["overview"]["main/dev"]["means"]["eadpr"]["top1"][0] == (0.75 + 0.5) / 2
     assert columns["overview"]["main/dev"]["trainings"]["eadpr"] == 2
-    assert columns["arms"] == ["bm25", "dpr", "eadpr"]
+    assert columns["arms"] == ["dpr", "eadpr"]
 
 
 def test_the_details_of_a_question_are_rankings_hits_positives_and_cuts(inputs):

@@ -267,7 +267,7 @@ def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, tmp_path, ch
 def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
     from eadpr.writers.seq2seq import make_sampler
 
-    for folder, message in ((t5, r"config\.json.* changed, came or went"), (tmp_path, r"holds no .*safetensors")):
+    for folder, message in ((t5, r"config\.json.* changed since `configs`"), (tmp_path, r"holds no .*safetensors")):
         with pytest.raises(ValueError, match=message):
             make_sampler(seq2seq_settings(folder), hardware=HARDWARE, files=NO_FILES)
 

@@ -268,7 +268,7 @@ def test_weights_of_terms_and_vectors_of_tokens_are_scored_by_their_own_similari
 @pytest.mark.parametrize(("change", "match"), [
     ({"config.json": {"architectures": ["HF_ColBERT"]}}, r"config\.json: HF_ColBERT is no encoder of one vector"),
     ({"config_sentence_transformers.json": {"model_type": "Reranker"}}, "model_type Reranker is not known here"),
-    ({"modules.json": [{"path": "", "type": "pylate.models.Dense.Dense"}]}, "pylate.models.Dense.Dense is not known"),
+    ({"modules.json": [{"path": "", "type": "pylate.models.Dense.Dense"}]}, "holds pylate.models.Dense.Dense"),
 ])  # fmt: skip
 def test_what_cannot_be_scored_is_refused_by_name_before_it_is_loaded(tmp_path, change, match):
     """A mean of its vectors would be none of its own."""
@@ -338,7 +338,10 @@ def test_rows_of_files(tmp_path):
     page = {"title": "Ada", "paragraphs": [{"context": ADA, "qas": [answered, impossible]}]}
     (tmp_path / "dev.json").write_text(json.dumps({"data": [page]}))
     (row,) = read_rows(tmp_path / "dev.json")
-    assert row == {"id": "a", "question": "Where?", "answers": ["London"], "title": "Ada", "text": ADA}
+    assert row == {"id": "a", "question": "Where?", "answers": ["London"], "answer_start": [16]} | {
+        "title": "Ada",
+        "text": ADA,
+    }
 
 
 def test_a_list_written_as_text_is_a_list_in_other_files_too(tmp_path):

@@ -68,7 +68,7 @@ def test_equal_to_the_pipelines(seed, count, hard, balance):
 
 @pytest.mark.parametrize(("columns", "settings", "match"), [
     (5, {}, "2 questions and 5 columns"), (2, {}, "2 questions and 2 columns"),
-    (4, {"placebos_Q": YES}, "distractors, placebos, each"),
+    (4, {"placebos_Q": YES}, "4 columns; expected 2 each"),
     (4, {"balance": "both"}, "need columns of placebos"), (4, {"placebo": 1.0}, "need columns of placebos"),
 ])  # fmt: skip
 def test_shapes_that_do_not_fit_are_refused(columns, settings, match):

@@ -68,7 +68,7 @@ def staged(folder, annotator, strategy: str) -> dict[tuple[str, str], str]:
     read = {"records": records, "positives": positives}
     find_evidence(settings, SETS, HARDWARE, **read, annotator_folder=annotator, out=table)
     made = Distractors(forms=["cut"], seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER)
-    write_distractors(made, **read, evidence=table, ranking=folder, out=folder / "distractors")
+    write_distractors(made, **read, evidence=table, out=folder / "distractors")
     found = tables.rows(folder / "distractors" / "distractors.parquet", Distractor)
     return {(row.question_id, row.strategy): row.text for row in found}
 

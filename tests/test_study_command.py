@@ -11,6 +11,7 @@ import typer
 
 from eadpr.studies import experiment, page, provenance
 from eadpr.studies.command import main
+from tests import small_collection
 from tests.repository import ROOT
 from tests.small_pipeline import ran
 from tests.test_study_page import REPORT
@@ -52,9 +53,7 @@ def study(name: str = "evidence", **options: object) -> str | None:
 
 def test_a_study_runs_in_a_copy_and_leaves_a_page_and_its_numbers(project):
     (project / "data/collections/mine.yaml").write_text((project / "data/collections/squad-open.yaml").read_text())
-    model = project.parent / "model"
-    model.mkdir()
-    (model / "config.json").write_text("{}", encoding="utf-8")
+    model = small_collection.write_model(project.parent / "made") / "passage_encoder"
     study(collection="atlas", seeds=[4, 5], set_=["train.steps=7", f"base.model={model}"])
     words = (project / "words").read_text(encoding="utf-8").splitlines()
     assert words[:4] == ["exp", "run", "--temp", "-n"]

@@ -126,7 +126,7 @@ def towns(tmp_path) -> Path:
 def write(folder: Path, out: Path, by: Writer) -> list[Distractor]:
     given = {"records": folder / "records", "positives": folder / "positives", "evidence": folder / "evidence.parquet"}
     add = write_by(by, SETTINGS, 0, folds=folder / "positives" / "folds.parquet", sources=folder, raw=folder)
-    write_distractors(FORMS, **given, ranking=folder, out=out, write=add)
+    write_distractors(FORMS, **given, out=out, write=add)
     return list(tables.rows(out / "distractors.parquet", Distractor))
 
 
@@ -298,7 +298,7 @@ def test_the_stages_run_as_commands_with_what_configs_writes(server, tmp_path):
     done = small_collection.stages(
         command("annotator", out["annotator"]),
         command("evidence", out["evidence.parquet"], annotator=out["annotator"]),
-        command("distractors", out["distractors"], evidence=out["evidence.parquet"], ranking=tmp_path),
+        command("distractors", out["distractors"], evidence=out["evidence.parquet"]),
     )
     assert done.returncode == 0, done.stderr
     assert "0 annotators (endpoint)" in done.stdout
