@@ -1,13 +1,10 @@
 """The generator that the settings name: a language model of one kind or the other, or the collection's own files."""
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from eadpr.writers.config import Writer, fill_prompt
-from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
-
-WriteTexts = Callable[[str, Sequence[int]], list[str | None]]  # of a prompt, one for each seed; None if cut off
+from eadpr.writers.original import Candidate, Generate, Original, WriteTexts, candidate_seed
 
 
 def make_generator(settings: Writer, seed: int, *, sources: Path, raw: Path) -> Generate:

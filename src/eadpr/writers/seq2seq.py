@@ -10,8 +10,8 @@ from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import ModelFiles
 from eadpr.supervision import qa_model
 from eadpr.writers.answer_cache import cached_answer
-from eadpr.writers.choose import WriteTexts
 from eadpr.writers.config import Seq2Seq
+from eadpr.writers.original import WriteTexts
 
 
 class _OnCpu(LogitsProcessor):
