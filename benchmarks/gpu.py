@@ -224,7 +224,7 @@ def started(size: Size, folder: Path) -> tuple:
     from eadpr.storage import tables
     from eadpr.storage.passages import PassageStore
     from eadpr.storage.records import Passage
-    from eadpr.supervision.spans import without
+    from eadpr.text.spans import without
     from eadpr.training import contrastive
     from eadpr.training.arm import ArmSettings, prepare_encoders
     from eadpr.training.batches import Batcher

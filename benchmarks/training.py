@@ -22,7 +22,7 @@ from eadpr.runtime import machine
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.spans import without
+from eadpr.text.spans import without
 from eadpr.training import contrastive, loop
 from eadpr.training.arm import ArmSettings
 from eadpr.training.base import make_base

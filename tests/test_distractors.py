@@ -18,8 +18,8 @@ from eadpr.supervision.evidence import Annotate
 from eadpr.supervision.forms import Forms, cut
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.placebos import choose_placebos
-from eadpr.supervision.spans import sentences, without
 from eadpr.text.answers import answer_spans, has_answer
+from eadpr.text.spans import sentences, without
 from tests.supervision_toy import EVIDENCE, write_collection
 
 STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.storage.records import Passage, Span
-from eadpr.supervision.spans import overlapping, segment, sentences, without
 from eadpr.text.answers import merge
+from eadpr.text.spans import overlapping, segment, sentences, without
 
 
 def pieces(text: str, spans) -> list[str]:

@@ -23,8 +23,8 @@ from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.records import Evidence, Span
 from eadpr.supervision.pairs import Pair, read_annotated_pairs
-from eadpr.supervision.spans import overlapping, segment, stripped
 from eadpr.text.answers import answer_spans
+from eadpr.text.spans import overlapping, segment, stripped
 
 STRATEGY = "pseudo"
 LEFT_OUT = ("without_gold", "without_evidence", "one_span")

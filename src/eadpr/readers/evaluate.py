@@ -26,7 +26,8 @@ from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Question
-from eadpr.supervision import pairs, spans
+from eadpr.supervision import pairs
+from eadpr.text import spans
 from eadpr.text.answers import compiled, exact_match_normal, nfd
 
 CLOSED = ("yes", "no", "noanswer")  # no part of these answers counts

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Passage, Span
-from eadpr.supervision import spans
+from eadpr.text import spans
 
 NOWHERE = -1
 CACHED_PASSAGES = 16_384  # tokenised, about 5 kB each

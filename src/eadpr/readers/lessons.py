@@ -22,7 +22,7 @@ from eadpr.runtime.machine import Machine
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Positive, Question
-from eadpr.supervision import spans
+from eadpr.text import spans
 from eadpr.text.answers import AnswerMatcher, answer_spans
 from eadpr.training.batches import draw
 

@@ -14,10 +14,11 @@ from math import factorial
 
 import numpy as np
 
-from eadpr.supervision import forms, spans
+from eadpr.supervision import forms
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.swaps import Swaps, swap_answers
+from eadpr.text import spans
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 Rule = Callable[[Original], Iterator[str]]  # all texts of an original, from number 0 on

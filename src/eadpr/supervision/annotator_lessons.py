@@ -21,10 +21,10 @@ from transformers import PreTrainedModel
 
 from eadpr.runtime import parallel
 from eadpr.storage.records import Span
-from eadpr.supervision import spans
 from eadpr.supervision.answer_nll import IGNORED
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.pairs import Pair
+from eadpr.text import spans
 from eadpr.training.loop import Task
 from eadpr.training.padding import pad
 from eadpr.training.state import TrainingState

@@ -27,12 +27,13 @@ from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.records import Evidence, ScoredSpan, Span
-from eadpr.supervision import annotator_manifest, pairs, placebos, qa_model, spans
+from eadpr.supervision import annotator_manifest, pairs, placebos, qa_model
 from eadpr.supervision.annotator_manifest import Manifest
 from eadpr.supervision.answer_nll import Request, answer_nlls
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.qa_model import QaModel
+from eadpr.text import spans
 from eadpr.text.answers import merge
 
 SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates are batched together; part of the bytes

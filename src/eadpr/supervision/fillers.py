@@ -12,8 +12,8 @@ from eadpr.storage import engine
 from eadpr.storage.records import Passage
 from eadpr.supervision.draws import ByLength, draw, similar
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.spans import sentences
 from eadpr.text.answers import has_answer
+from eadpr.text.spans import sentences
 
 POOL = 2**15  # passages that fillers are drawn from, about 2 kB each with their sentences
 _STOPS, _CLOSING = tuple(".!?…。！？"), "\"”’»)]}」』）'"

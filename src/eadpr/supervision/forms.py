@@ -26,9 +26,9 @@ from eadpr.storage.records import Distractor, Evidence, Passage, Span
 from eadpr.supervision.config import PLACEBOS, Distractors, Form
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.spans import segment, stripped, without
 from eadpr.supervision.swaps import Swaps, swap_answers
 from eadpr.text.answers import has_answer
+from eadpr.text.spans import segment, stripped, without
 
 KEPT, NO_ANSWER, NO_EVIDENCE = "kept", "no_answer", "no_evidence"
 

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from eadpr.storage.records import Passage, Span
 from eadpr.supervision.config import PLACEBOS
 from eadpr.supervision.draws import similar
-from eadpr.supervision.spans import overlapping, segment
 from eadpr.text.answers import merge
+from eadpr.text.spans import overlapping, segment
 
 _WORD = re.compile(r"(?<!\S)\S*?[^\W_]\S*")
 

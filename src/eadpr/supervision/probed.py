@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor
 from eadpr.supervision.pairs import Pair, read_pairs
-from eadpr.supervision.spans import without
 from eadpr.text.answers import answer_spans
+from eadpr.text.spans import without
 
 
 def first_pairs_with_cuts(

@@ -16,9 +16,9 @@ from eadpr.storage import engine, tables
 from eadpr.storage.records import Fold, Question, Span
 from eadpr.supervision.draws import ByLength, draw, similar
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.spans import segment
 from eadpr.text.answers import has_answer
 from eadpr.text.question_types import OTHER, question_type
+from eadpr.text.spans import segment
 
 DRAWN = 1000  # questions of a kind that give answers
 _WORDS = "(the|an?|in|on|at|by|for|from|to|of|with|during|since|after|before)"

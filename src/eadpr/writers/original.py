@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from eadpr.storage.records import Passage, Question, Span
-from eadpr.supervision import spans
 from eadpr.supervision.pairs import Pair
+from eadpr.text import spans
 from eadpr.text.answers import has_answer, merge
 
 

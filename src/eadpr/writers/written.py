@@ -21,7 +21,7 @@ from eadpr.supervision.distractors import Rows, Write
 from eadpr.supervision.examples import ROLES
 from eadpr.supervision.forms import KEPT, NO_ANSWER, Attempt, cut
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.spans import sentences
+from eadpr.text.spans import sentences
 from eadpr.writers.choose import make_generator
 from eadpr.writers.config import Writer, Written
 from eadpr.writers.endpoint import AT_ONCE
