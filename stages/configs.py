@@ -12,19 +12,14 @@ from eadpr.settings.command import command
 
 @command
 def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter file.")) -> None:
-    from eadpr.runtime import stage_code
-    from eadpr.runtime.files import new_folder, write_json, write_text
-    from eadpr.settings.resolve import configs, load
+    from eadpr.runtime.files import new_folder
+    from eadpr.settings.resolve import load, write_configs
     from eadpr.settings.yaml import locked_collection, own_settings
 
     values = load(params)
-    files = configs(values)
     with new_folder(Path("data") / values["collection"] / "configs") as folder:
-        for name, sections in files.items():
-            write_json(folder / name, sections)
-        for module, files_of_it in stage_code.lists():
-            write_text(folder / "code" / f"{module}.txt", files_of_it)
-    typer.echo(f"configs: {len(files)} files for {values['collection']} ({', '.join(values['active'])})")
+        count = write_configs(values, folder)
+    typer.echo(f"configs: {count} files for {values['collection']} ({', '.join(values['active'])})")
     if own := own_settings(values):
         typer.echo(
             f"configs: {values['collection']} has its own {', '.join(own)}; to change them:"

@@ -16,6 +16,7 @@ COMMANDS = {
     "export": "eadpr.evaluation.command:main",
     "probe-model": "eadpr.library.command:main",
     "publish": "eadpr.publishing.command:publish",
+    "status": "eadpr.studies.status:main",
     "study": "eadpr.studies.command:main",
 }
 

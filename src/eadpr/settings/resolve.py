@@ -8,6 +8,7 @@ Only the stage `configs` imports this module: a stage that read params.yaml itse
 import re
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +16,8 @@ from pydantic import ValidationError
 from eadpr.corpus.rows import excerpt
 from eadpr.corpus.sources import LOOK_ALIKES
 from eadpr.readers.config import GOLD
+from eadpr.runtime import stage_code
+from eadpr.runtime.files import write_json, write_text
 from eadpr.runtime.model_folders import NO_FILES, is_folder, model_files
 from eadpr.runtime.section import Section
 from eadpr.settings.checks import check_settings, compared_placebo
@@ -70,6 +73,16 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
             models = _resolve_named(layout, local, settings, arms)
             files = dict(_files(layout, collection, settings, models))
     return files
+
+
+def write_configs(values: dict[str, Any], folder: Path) -> int:
+    """Write the config files and the lists of code into `folder`, which exists; return the number of config files."""
+    files = configs(values)
+    for name, sections in files.items():
+        write_json(folder / name, sections)
+    for module, files_of_it in stage_code.lists():
+        write_text(folder / "code" / f"{module}.txt", files_of_it)
+    return len(files)
 
 
 def with_distractors(values: Mapping[str, Any]) -> list[str]:

@@ -1,0 +1,127 @@
+"""`eadpr status`: which settings differ from the commit, and which stages a run would run and why.
+
+DVC compares files that the stage `configs` has written. Until it runs, `dvc status` and `dvc repro --dry` know of an
+edit of params.yaml only that `configs` is to run. Here its files are made in a temporary folder and compared with
+dvc.lock, so that nothing is touched.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from eadpr.settings.resolve import load, write_configs
+from eadpr.settings.yaml import read_yaml
+from eadpr.studies.overrides import make_overrides
+from eadpr.studies.provenance import git
+
+PARAMS = Path("params.yaml")
+CONFIGS = "configs"  # the stage that every edit runs; it takes a second
+
+
+class Step(NamedTuple):
+    """A stage of DVC with the md5 sums of its inputs in dvc.lock, None where it never ran, and its outputs.
+
+    `reasons`: a command or sources that differ from dvc.lock, and outputs that are neither here nor in DVC's cache.
+    """
+
+    name: str
+    inputs: Mapping[str, str | None]
+    outputs: list[str]
+    reasons: list[str]
+
+
+def main() -> str:
+    """Say which settings differ from the commit, and which stages a run would run and why. Nothing is touched."""
+    values = load(PARAMS)
+    folder = Path("data") / values["collection"] / CONFIGS
+    with TemporaryDirectory() as temporary:
+        write_configs(values, Path(temporary))
+        files = {str(folder / path.relative_to(temporary)): path.read_bytes() for path in Path(temporary).rglob("*.*")}
+    stale, later = find_stale(read_steps(), {path: md5(content) for path, content in files.items()})
+    lines = [f"differs from the commit: {change}" for change in _edits()]
+    lines += [f"{name} will run: {', '.join(_causes(paths, files))}" for name, paths in stale.items()]
+    if later:
+        lines.append(f"{len(later)} may run, if what these write changes: {', '.join(later)}")
+    return "\n".join(lines if stale else [*lines, "no stage will run"])
+
+
+def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
+    """Return the inputs that each stale stage was not run with, and the stages behind these.
+
+    `steps` come in the order in which they run; `files` are the md5 sums of what `configs` will write.
+    """
+    stale: dict[str, list[str]] = {}
+    later: list[str] = []
+    written: set[str] = set()  # by stages that will or may run
+    for step in steps:
+        changed = [path for path, old in step.inputs.items() if old is None or files.get(path, old) != old]
+        if changed or step.reasons:
+            stale[step.name] = changed + step.reasons
+        elif any(overlap(path, output) for path in step.inputs for output in written):
+            later.append(step.name)
+        else:
+            continue
+        written.update(step.outputs)
+    return stale, later
+
+
+def read_steps() -> list[Step]:
+    """Read the stages of dvc.yaml, without `configs`, in the order in which they run."""
+    from dvc.dependency.base import Dependency
+    from dvc.output import Output
+    from dvc.repo import Repo
+    from networkx import topological_sort
+
+    with Repo() as repo:
+        stages = [
+            stage for stage in topological_sort(repo.index.graph.reverse()) if hasattr(stage, "cmd") and stage.cmd
+        ]
+        outputs = [output.def_path for stage in stages for output in stage.outs]
+
+        def is_edited(path: Dependency) -> bool:
+            made = any(overlap(path.def_path, output) for output in outputs)
+            return not made and (not path.exists or path.changed_checksum())
+
+        def is_missing(output: Output) -> bool:
+            return not output.exists and (not output.use_cache or output.changed_cache())
+
+        return [
+            Step(
+                stage.addressing,
+                {path.def_path: path.hash_info.value for path in stage.deps},
+                [output.def_path for output in stage.outs],
+                (["its command"] if stage.cmd_changed else [])
+                + [path.def_path for path in stage.deps if is_edited(path)]
+                + [f"{output.def_path} is missing" for output in stage.outs if is_missing(output)],
+            )
+            for stage in stages
+            if stage.addressing != CONFIGS
+        ]
+
+
+def overlap(path: str, other: str) -> bool:
+    """Return whether one path is the other, or holds it."""
+    return Path(path).is_relative_to(other) or Path(other).is_relative_to(path)
+
+
+def md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def _edits() -> Iterator[str]:
+    with TemporaryDirectory() as temporary:
+        committed = Path(temporary) / PARAMS
+        committed.write_text(git("show", f"HEAD:./{PARAMS}"), encoding="utf-8")
+        yield from (change.removeprefix("++") for change in make_overrides(read_yaml(committed), read_yaml(PARAMS)))
+
+
+def _causes(paths: Iterable[str], files: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield the settings that differ from the config files on disk, and other inputs by their path."""
+    for path in paths:
+        old, changes = Path(path), []
+        if path in files and path.endswith(".json") and old.is_file():
+            changes = list(make_overrides(json.loads(old.read_bytes()), json.loads(files[path])))
+        yield from (change.removeprefix("++") for change in changes or [path])

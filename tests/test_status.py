@@ -1,0 +1,63 @@
+"""`eadpr status`: what a run would run, by stages by hand and by a small repository of DVC."""
+
+import subprocess
+
+import pytest
+
+from eadpr.studies import status
+from eadpr.studies.status import Step
+
+STEPS = [
+    Step("prepare", {"configs/prepare.json": "p", "sources": "s"}, ["records"], []),
+    Step("train@a", {"configs/a.json": "a", "records": "r"}, ["models/a"], []),
+    Step("train@b", {"configs/b.json": "b", "records": "r"}, ["models/b"], []),
+    Step("report", {"configs/report.json": "t", "models": "m"}, ["table"], []),
+]
+WRITTEN = {"configs/prepare.json": "p", "configs/a.json": "a", "configs/b.json": "b", "configs/report.json": "t"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "stale", "later"),
+    [
+        ({}, {}, []),
+        ({"configs/a.json": "other"}, {"train@a": ["configs/a.json"]}, ["report"]),
+        ({"configs/report.json": "other"}, {"report": ["configs/report.json"]}, []),
+        ({"configs/prepare.json": "other"}, {"prepare": ["configs/prepare.json"]}, ["train@a", "train@b", "report"]),
+    ],
+)
+def test_a_stage_is_stale_by_its_own_inputs_and_may_run_behind_one_that_is(changes, stale, later):
+    assert status.find_stale(STEPS, WRITTEN | changes) == (stale, later)
+
+
+def test_a_stage_that_never_ran_or_lost_an_output_is_stale():
+    new = Step("train@c", {"configs/c.json": None}, ["models/c"], [])
+    lost = STEPS[1]._replace(reasons=["models/a is missing"])
+    stale, later = status.find_stale([STEPS[0], lost, new, STEPS[3]], WRITTEN | {"configs/c.json": "c"})
+    assert stale == {"train@a": ["models/a is missing"], "train@c": ["configs/c.json"]}
+    assert later == ["report"]
+
+
+PIPELINE = """
+stages:
+  configs: {cmd: mkdir -p configs && cp params.yaml configs/copy.json, deps: [params.yaml], outs: [configs]}
+  copy: {cmd: cat source configs/copy.json > copied, deps: [source, configs/copy.json], outs: [copied]}
+  count: {cmd: wc -l < copied > counted, deps: [copied], outs: [counted]}
+"""
+
+
+def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"dvc.yaml": PIPELINE, "params.yaml": "a: 1\n", "source": "one\n"}.items():
+        (tmp_path / name).write_text(text)
+    for command in (["git", "init", "-q"], ["dvc", "init", "-q"], ["dvc", "repro", "-q"]):
+        subprocess.run(command, check=True)
+    steps = status.read_steps()
+    assert [step.name for step in steps] == ["copy", "count"]
+    assert steps[0].inputs["configs/copy.json"] == status.md5(b"a: 1\n")
+    assert [step.reasons for step in steps] == [[], []]
+
+    (tmp_path / "source").write_text("two\n")
+    (tmp_path / "counted").unlink()  # it is in DVC's cache
+    assert [step.reasons for step in status.read_steps()] == [["source"], []]
+    subprocess.run(["rm", "-rf", ".dvc/cache"], check=True)
+    assert [step.reasons for step in status.read_steps()] == [["source"], ["counted is missing"]]
