@@ -232,7 +232,6 @@ def started(size: Size, folder: Path) -> tuple:
     from eadpr.training.encoder import load_pair, settings_of
     from eadpr.training.example_set import ExampleSet
     from eadpr.training.forward import Encoders
-    from eadpr.training.inputs import PassageInputs, tokenise_questions
     from eadpr.training.state import TrainingState
 
     pairs = texts(size.batch * size.steps)
@@ -259,14 +258,8 @@ def started(size: Size, folder: Path) -> tuple:
         distractors=[without(pair.passage.text, pair.gold) for pair in pairs],
         times=np.ones(len(pairs), np.int64),
     )
-    batcher = Batcher(
-        examples,
-        PassageInputs(examples, store, encoders.passage),
-        tokenise_questions(encoders.question, examples.questions),
-        hard_negatives=train.hard_negatives,
-        mask_false_negatives=settings.loss.masks_false_negatives,
-    )
-    return TrainingState(encoders, train), contrastive.task(batcher, None, settings, 0), batcher
+    batcher = Batcher(examples, store, encoders, settings.loss, train)
+    return TrainingState(encoders, train), contrastive.task(batcher, batcher, settings, 0), batcher
 
 
 def evidence(size: Size, folder: Path) -> Measured:

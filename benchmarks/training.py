@@ -8,6 +8,7 @@ of its own.
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +32,6 @@ from eadpr.training.config import Base, EncoderSettings, Loss, Train
 from eadpr.training.encoder import folder_of, load_pair
 from eadpr.training.example_set import ExampleSet
 from eadpr.training.forward import Encoders
-from eadpr.training.inputs import PassageInputs, tokenise_questions
 from eadpr.training.state import Checkpoints, TrainingState
 
 
@@ -76,8 +76,9 @@ def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
             yield _comparison(given(size, folder), path, peer, loss, columns, ours, theirs)
 
 
-def encoder_settings() -> EncoderSettings:
-    return EncoderSettings(**data.section("encoder", shared=True, question_tokens=TOKENS, passage_tokens=TOKENS))
+def encoder_settings(**changes: object) -> EncoderSettings:
+    both = {"shared": True, "question_tokens": TOKENS, "passage_tokens": TOKENS}
+    return EncoderSettings(**data.section("encoder", **both, **changes))
 
 
 class Given(NamedTuple):
@@ -140,12 +141,13 @@ def columns_of(given: Given, count: int) -> dict[str, list]:
     return dict(islice(columns.items(), count))
 
 
-def started(given: Given, changes: dict[str, float]) -> Start:
+def started(given: Given, changes: dict[str, float], **encoder: object) -> Start:
     loss = Loss(**data.section("loss", mask_false_negatives=False, **changes))
-    settings = encoder_settings()
+    settings = encoder_settings(**encoder)
     encoders = Encoders(*load_pair(given.base, settings))
     loop.set_dropout(encoders.passage, hidden=0.0, attention=0.0)
-    train = Train(**data.section("train", batch_size=given.size.batch, epochs=1, hard_negatives=1))
+    sizes = {"batch_size": given.size.batch, "epochs": 1, "hard_negatives": 1, "validation_questions": 0}
+    train = Train(**data.section("train", **sizes))
     store = PassageStore(given.records / "passages.parquet")
     examples = ExampleSet(
         question_ids=[pair.question.id for pair in given.pairs],
@@ -159,17 +161,14 @@ def started(given: Given, changes: dict[str, float]) -> Start:
         times=np.ones(len(given.pairs), np.int64),
     )
 
-    def batcher() -> Batcher:
-        inputs = PassageInputs(examples, store, encoders.passage)
-        questions = tokenise_questions(encoders.question, examples.questions)
-        return Batcher(examples, inputs, questions, hard_negatives=1, mask_false_negatives=False)
-
     hardware = Machine(**data.section("machine"))
+    batcher = partial(Batcher, examples, store, encoders, loss, train)
     return Start(TrainingState(encoders, train), ArmSettings(loss, train, settings, hardware), batcher)
 
 
 def train(start: Start, *, steps: int) -> None:
-    task = contrastive.task(start.batcher(), None, start.settings, steps)
+    batcher = start.batcher()
+    task = contrastive.task(batcher, batcher, start.settings, steps)
     with tempfile.TemporaryDirectory() as folder:
         loop.run(start.state, task, Checkpoints(Path(folder)))
 

@@ -10,6 +10,7 @@ from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.search.config import Encode, Probe, Retrieve
 from eadpr.search.encode import encode
+from eadpr.search.late import score_passage, split_tokens
 from eadpr.search.probe import probe
 from eadpr.search.retrieve import retrieve
 from eadpr.storage import tables
@@ -151,3 +152,12 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
     scorer = make_scorer(model)
     scores = scorer.score([q.question for q in asked], [rows[2].title] * 3, [rows[2].text] * 3)
     torch.testing.assert_close(torch.from_numpy(scores), expected[:, 2])
+
+
+def test_scores_of_packed_tokens_are_those_of_rows():
+    (questions, asked), (passages, read) = texts([2, 4, 3, 1]), texts([3, 6, 1], seed=1)
+    asked[3], read[2] = False, False  # texts of special tokens alone
+    rows, columns = late.token_rows(questions, asked, 7), late.token_rows(passages, read, 9)
+    packed = split_tokens(rows, 5)
+    scores = [score_passage(packed, passage) for passage in split_tokens(columns, 5)]
+    torch.testing.assert_close(torch.stack(scores, 1), late.late_scores(rows, columns, 5), atol=1e-6, rtol=0)

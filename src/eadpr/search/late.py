@@ -12,7 +12,6 @@ from eadpr.runtime import machine
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
 from eadpr.training.encoder import TextEncoder
-from eadpr.training.late import late_scores
 
 AT_ONCE = 256  # texts whose tokens are in memory at a time; a passage of 256 tokens of 384 numbers takes 0.4 MB
 
@@ -42,18 +41,34 @@ def score_pairs(
 
     `read_ids` returns the token ids of passages; `advance` gets the number of passages scored.
     """
+    tokens = split_tokens(questions, encoder.token_dim)
     scores = np.empty(len(question_of), np.float32)
     order = np.argsort(passage_of, kind="stable")
     passages, starts = np.unique(passage_of[order], return_index=True)
     groups = np.split(order, starts[1:])
     for first in range(0, len(passages), AT_ONCE):
         part = passages[first : first + AT_ONCE].tolist()
-        rows = embed_tokens(encoder, read_ids(part))
-        for pairs, row in zip(groups[first : first + AT_ONCE], rows, strict=False):
-            asked = questions[question_of[pairs]]
-            scores[pairs] = late_scores(asked, row[None], encoder.token_dim)[:, 0].numpy()
+        read = split_tokens(embed_tokens(encoder, read_ids(part)), encoder.token_dim)
+        for pairs, passage in zip(groups[first : first + AT_ONCE], read, strict=False):
+            scores[pairs] = score_passage([tokens[i] for i in question_of[pairs]], passage).numpy()
         advance(len(part))
     return scores
+
+
+def split_tokens(rows: torch.Tensor, dim: int) -> Sequence[torch.Tensor]:
+    """Return the tokens (T, D) of each row (W * D), without the zeros behind them."""
+    tokens_BWD = rows.unflatten(1, (-1, dim))
+    present_BW = tokens_BWD.any(-1)
+    return tokens_BWD[present_BW].split(present_BW.sum(1).tolist())
+
+
+def score_passage(questions: Sequence[torch.Tensor], passage: torch.Tensor) -> torch.Tensor:
+    """Return the scores (Q,) of a passage's tokens (T, D) by `late_scores`, in one product with those of all questions,
+    which needs no padding."""
+    asked = torch.cat(list(questions))
+    best = (asked @ passage.T).amax(1) if len(passage) else asked.new_full((len(asked),), -1.0)
+    lengths = torch.tensor([len(question) for question in questions])
+    return torch.segment_reduce(best, "sum", lengths=lengths) / lengths.clamp(min=1)
 
 
 def rescore(
