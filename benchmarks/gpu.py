@@ -270,7 +270,7 @@ def evidence(size: Size, folder: Path) -> Measured:
     from eadpr.supervision import answer_nll, qa_model, small_t5
     from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
     from eadpr.supervision.config import Annotator, EvidenceSettings
-    from eadpr.supervision.evidence import Annotate, ShardAnnotator
+    from eadpr.supervision.evidence import Annotate, annotate_shards
     from eadpr.supervision.pairs import Pair
 
     pairs = texts(size.questions)
@@ -289,7 +289,7 @@ def evidence(size: Size, folder: Path) -> Measured:
     asked = folder / "pairs.parquet"
     tables.write(asked, Pair, pairs)
     load = partial(qa_model.load_scorers, folder / "annotator", manifest, settled(), [0])
-    make = partial(ShardAnnotator, asked, manifest, settings, settled(), shards, size.pairs, None)
+    make = partial(annotate_shards, asked, manifest, settings, settled(), shards, size.pairs, None)
     times = timed_shards(load, make, range(len(shards)), size.repeats)
     annotate = Annotate(settings, manifest, lambda *_: [])
     keys = set()  # equal requests of a shard are scored once, and hardly any are equal across shards

@@ -4,7 +4,6 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
@@ -12,20 +11,12 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertModel
 
 from eadpr.runtime import machine
-from eadpr.runtime.section import Sets
-from eadpr.search.config import Encode, Retrieve
-from eadpr.search.encode import encode
-from eadpr.search.retrieve import retrieve
-from eadpr.storage import tables
-from eadpr.storage.records import Passage, Question, Ranked
 from eadpr.training import arm, config, contrastive
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.config import Lora, Train
 from eadpr.training.encoder import Encoders, load_pair, pretrained
-from tests import small_collection as small
 from tests.killed import assert_goes_on
-from tests.test_encoder_settings import make, write_model
-from tests.training_toy import AUTO, EADPR, MACHINE, SETTINGS, TRAIN, batcher_of
+from tests.training_toy import EADPR, MACHINE, SETTINGS, TRAIN, batcher_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -184,41 +175,3 @@ def test_adapters_are_no_encoder(toy, tmp_path, whole):
         shutil.copytree(tmp_path / "model" / "passage_encoder" / "adapters", folder, dirs_exist_ok=True)
     with pytest.raises(ValueError, match=r"^base\.model '.*' holds adapters \(adapter_config\.json\); merge them"):
         pretrained(str(folder), setting="base.model")
-
-
-@pytest.mark.parametrize(("name", "side"), [("qwen3", "left"), ("llama", "right")])
-def test_a_decoder_goes_from_its_folder_to_a_ranking(toy, tmp_path, name, side):
-    """Vectors and ranking are those of sentence-transformers with the merged folders."""
-    library = pytest.importorskip("sentence_transformers")
-    passages, questions = (
-        list(tables.rows(toy / f"records/{kind.__name__.lower()}s.parquet", kind)) for kind in (Passage, Question)
-    )
-    records = small.write_records(tmp_path / "records", passages, questions, train=12)
-    model = write_model(tmp_path / "model", name, pooling="lasttoken", side=side, prompts={"query": "Query: "})
-    base = make(tmp_path, model)
-    train = TRAIN.model_copy(update={"lora": LORA, "gradient_checkpointing": True, "steps": 2, "learning_rate": 1e-2})
-    sections = ArmSettings(EADPR, train, AUTO.model_copy(update={"shared": True}), MACHINE)
-    trained, vectors, ranking = (tmp_path / part for part in ("trained", "vectors", "ranking"))
-    train_arm(ArmInputs(records, toy / "examples", base), trained, tmp_path / "log", sections)
-    encode(records / "passages.parquet", trained, vectors, settings=Encode(**small.ENCODE), hardware=MACHINE)
-    options = {"settings": Retrieve(**small.RETRIEVE), "sets": Sets(**small.SETS), "hardware": MACHINE}
-    retrieve(records, trained, vectors, ranking, **options)
-
-    texts = [f"{passage.title} {passage.text}" for passage in passages]
-    untrained, documents = (
-        library.SentenceTransformer(str(folder / "passage_encoder"), device="cpu").encode_document(texts)
-        for folder in (base, trained)
-    )
-    assert np.abs(documents - untrained).max() > 1e-3
-    stored = np.concatenate([np.load(path) for path in sorted(vectors.glob("*.npy"))])
-    np.testing.assert_allclose(stored, documents, atol=1e-3, rtol=0)
-    asked = library.SentenceTransformer(str(trained / "question_encoder"), device="cpu").encode_query(
-        [question.question for question in questions[12:]]
-    )
-    ranked = [row for row in tables.rows(ranking / "evaluate.parquet", Ranked) if row.rank == 1]
-    assert [row.question_id for row in ranked] == [question.id for question in questions[12:]]
-    scores = dict(zip([passage.id for passage in passages], (asked @ documents.T).T, strict=True))
-    for number, row in enumerate(ranked):
-        best = max(of_passage[number] for of_passage in scores.values())
-        assert scores[row.passage_id][number] == pytest.approx(row.score, abs=1e-3)
-        assert row.score == pytest.approx(best, abs=1e-3)

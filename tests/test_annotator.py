@@ -297,13 +297,6 @@ def test_killed_and_started_again_gives_the_bytes_of_an_undisturbed_run(tmp_path
     assert {path.relative_to(cache.root()).parts[0] for path in left} <= {"passages"}, "no checkpoint"
 
 
-def test_another_version_of_a_library_does_not_continue_the_killed_building(tmp_path, update_library):
-    write_collection(tmp_path)
-    steps_of(annotator_settings(), SEPARATE, tmp_path, tmp_path / "annotator", die_after=5)
-    update_library()
-    assert steps_of(annotator_settings(), SEPARATE, tmp_path, tmp_path / "annotator") == [*range(12)]
-
-
 def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
     assert build(built, tmp_path / "a", Annotator(**ANNOTATOR | {"model": "none"})).models == []
     with pytest.raises(ValueError, match="nowhere' cannot be loaded by AutoModelForSeq2SeqLM"):
@@ -313,7 +306,7 @@ def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
 
 def test_no_passage_to_practise_on_is_an_error():
     with pytest.raises(ValueError, match=r"no passage has 8 tokens; set annotator\.build\.continuation_steps to 0"):
-        lessons.continuing([[5] * 7], annotator_settings().build, to_input=np.append, end=1)
+        lessons.continuing([[5] * 7], annotator_settings().build, None, None)
 
 
 def test_nothing_to_learn_from_is_an_error(built, tmp_path):

@@ -140,19 +140,6 @@ def test_the_index_is_built_once_and_never_taken_half_done(tmp_path, monkeypatch
     assert index(path, folder, bm25=SETTINGS) == built
 
 
-def test_a_damaged_index_is_set_aside_and_built_anew(tmp_path, capfd):
-    path, folder = tmp_path / "passages.parquet", tmp_path / "work"
-    folder.mkdir()
-    tables.write(path, Passage, (Passage(*p, None) for p in ties(20)))
-    built = index(path, folder, bm25=SETTINGS)
-    for _ in range(2):
-        damaged = next(built.glob("*.cfs"), None) or next(built.glob("*.doc"))
-        damaged.write_bytes(damaged.read_bytes()[:-9] + b"x" * 9)
-        assert index(path, folder, bm25=SETTINGS) == built
-        assert f"was damaged: it is {built.name}.damaged now, and is made anew" in capfd.readouterr().err
-        assert len(Searcher(built, bm25=SETTINGS).search(["zebra"])[0]) == 20
-
-
 def test_missing_documents_are_an_error(tmp_path, monkeypatch):
     path, folder = tmp_path / "passages.parquet", tmp_path / "work"
     folder.mkdir()

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from eadpr.evaluation.outcomes import Outcomes, together
-from eadpr.report import markdown as tabulate
 from eadpr.report.config import Sampling
 from eadpr.report.differences import Comparison, compare, comparisons, difference_table
 from tests.evaluated import cells, starred, write_outcomes
@@ -40,7 +39,6 @@ def test_differences_are_over_questions_with_as_many_values_in_every_training():
     sums, counts = together([one, other, other])
     assert (sums.tolist(), counts.tolist()) == ([[1, 2], [0, 1], [0, 1]], [1, 2])
     assert compared([one], [EMPTY]) is None
-    assert tabulate.difference(None) == "–"
 
 
 def test_trainings_are_paired_by_position_or_with_the_only_one_that_there_can_be():

@@ -125,26 +125,6 @@ def test_settings_are_checked(changes, said):
 ANN = "Ann liked tea. She was born in Rome, Italy. Rome is old. Nobody knows why she left."
 
 
-def found(text: str, answers: list[str], *evidence: str) -> dict[str, str | None]:
-    """The pieces' texts by kind; `evidence` are parts of the text."""
-    spans = [Span(text.index(part), text.index(part) + len(part)) for part in evidence]
-    held = answer_spans(answers, text)
-    cut = choose_placebos(Passage("p", "", text, None), spans, held, key="q")
-    return {kind: piece and text[piece.start : piece.end] for kind, piece in cut.items()}
-
-
-def test_the_second_placebo_is_the_next_nearest_and_another():
-    cut = found(ANN, ["Rome"], "She was born in Rome, Italy.")
-    assert (cut["placebo"], cut["placebo_second"]) == ("Nobody knows why she left.", "Ann liked tea.")
-    assert found("Ann had tea. Bob was in Rome.", ["Rome"], "Bob was in Rome.")["placebo_second"] is None
-
-
-def test_a_sentence_of_like_length_is_taken_where_one_that_is_not_lies_nearer():
-    """Beside evidence of 16 characters 7 are nearer than 29, but less than half."""
-    text = "Abc ef. Bob was in Rome. Nobody knows a reason or why."
-    assert found(text, ["Rome"], "Bob was in Rome.")["placebo"] == "Nobody knows a reason or why."
-
-
 @pytest.mark.parametrize(
     ("text", "answers", "evidence", "words", "inside"),
     [

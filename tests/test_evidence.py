@@ -19,7 +19,7 @@ from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate, Choose, choose_by_nll, find_by_rule, find_evidence, windows
-from eadpr.supervision.pairs import Pair, read_pairs
+from eadpr.supervision.pairs import Pair
 from tests.killed import scramble
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import ALLOW_ALL
@@ -258,16 +258,6 @@ def test_a_damaged_piece_of_kept_work_is_made_anew(stage, monkeypatch, capsys, p
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     assert f"{piece} was damaged: it is {piece}.damaged now" in capsys.readouterr().err
     assert files.sha256(stage["out"]) == before
-
-
-def test_a_part_of_written_pairs_is_that_of_the_stream(stage, monkeypatch):
-    monkeypatch.setattr(tables, "ROW_GROUP", 3)
-    positives, path = stage["positives"] / "positives.parquet", stage["out"].with_name("pairs.parquet")
-    ids = [f"q{i}" for i in range(8)]
-    tables.write(path, Pair, read_pairs(stage["records"], positives, ids))
-    streamed = list(read_pairs(stage["records"], positives, ids))
-    for first, count in ((0, 8), (0, 2), (2, 2), (3, 4), (6, 9), (8, 1)):
-        assert evidence.pairs.read_range(path, first=first, count=count) == streamed[first : first + count]
 
 
 def test_a_given_folder_that_changed_since_configs_is_refused(stage, tmp_path):

@@ -77,21 +77,6 @@ def test_an_arm_without_distractors_has_the_same_examples_and_does_not_depend_on
     assert files.tree_sha256(sources / "again") == files.tree_sha256(out)
 
 
-def test_a_random_positive_depends_on_seed_and_question_only(sources):
-    positives = [Positive(f"q{i}", f"{i}-{k}", "given", None) for i in range(40) for k in range(3)]
-    tables.write(sources / "positives/positives.parquet", Positive, positives)
-    tables.write(sources / "positives/folds.parquet", Fold, [Fold(f"q{i}", "train", 0) for i in range(40)])
-
-    def chosen(seed, name):
-        own = GOLD.model_copy(update={"strategy": "none", "positive": "random", "seed": seed})
-        _, rows, _ = make(sources, own, name)
-        return [row.positive for row in rows]
-
-    first = chosen(1, "a")
-    assert ({p.split("-")[1] for p in first}, chosen(1, "b")) == ({"0", "1", "2"}, first)
-    assert chosen(2, "c") != first
-
-
 def test_each_positive_is_an_example_with_its_own_distractors(sources):
     """q1's negatives hold its positive a; neither example may have it, nor b."""
     mined = [("q1", "x"), ("q1", "b"), ("q1", "a"), ("q3", "z")]

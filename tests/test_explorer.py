@@ -17,7 +17,6 @@ from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report.differences import compare
 from eadpr.runtime import files
 from eadpr.storage import tables
-from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_questions
 from eadpr.storage.records import PairScore, Ranked
 from stages import explore as stage
@@ -134,40 +133,6 @@ def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(copied, tmp_pa
     assert all(positive["scores"] == {} for detail in unpacked(html, "details0") for positive in detail["positives"])
 
 
-def test_rankings_with_near_duplicates_are_shown_with_their_measures(inputs, tmp_path):
-    html = explored(inputs, tmp_path, WITH_ALL, counts=COUNTS)
-    columns = unpacked(html, "columns")
-    assert (columns["arms"][3:], columns["aside"]) == (["eadpr+removed-1"], ["eadpr+removed-1"])
-    assert columns["descriptions"][:3] == ["", "", ""]
-    assert columns["descriptions"][3].startswith("eadpr’s ranking when a near-duplicate")
-    assert columns["first"][3] == [2, 1, 0, 1, 1]  # q1's near-duplicate pushed the first hit down
-    detail = unpacked(html, "details0")[0]
-    assert detail["positives"][0]["scores"]["positive"] == [None, 2.0, 5.0, 5.0]  # the same encoder
-    columns = unpacked(explored(inputs, tmp_path, WITH_ALL, counts=COUNTS, arms=["eadpr+removed-3", "dpr"]), "columns")
-    assert (columns["arms"], columns["aside"], columns["first"][0][0]) == (["eadpr+removed-3", "dpr"], [], 3)
-
-
-def test_a_near_duplicate_has_its_text_its_positive_and_its_question(inputs):
-    shown = listed(inputs, WITH_ALL, COUNTS)["eadpr+removed-3"]
-    questions = load_questions(inputs.records, read_members(inputs.records, ["main/dev"]))
-    ranked = rankings.read_ranking(shown, questions, 3)
-    first, second = (rankings.AddedPassage("removed", "q1", number) for number in range(2))
-    assert ranked["q1"] == [(first, 9.0), (second, 8.0), ("p1", 7.0)]
-    assert [passage for passage, _ in ranked["q2"]] == ["p3", first, "p1"]
-    store = PassageStore(inputs.records / "passages.parquet")
-    texts = list(rankings.read_texts([second, "p3", first], store, [shown]))
-    assert texts[0] == ["removed 2 for q1", "Rome", "It was.", "p1", "q1"]
-    assert [text[0] for text in texts[1:]] == ["p3", "removed 1 for q1"]
-
-
-def test_answers_of_readers_stand_with_the_rankings_that_are_shown(inputs, tmp_path):
-    html = explored(inputs, tmp_path, WITH_ALL, counts=COUNTS, arms=["dpr", "bm25"])
-    assert unpacked(html, "columns")["readersOfPaths"] == ["hops"]
-    first, second, third, *_ = unpacked(html, "details0")
-    read = [["extractive", 1, 1, "Romulus", 1], ["extractive", 1, 5, "<b>Remus</b>", 0], ["hops", 1, 1, "Romulus", 1]]
-    assert (first["read"], second["read"], third["read"]) == (read, [["extractive", 1, 1, "", 0]], [])
-
-
 def test_arms_sets_and_depth_are_chosen_by_hand(inputs, tmp_path):
     html = explored(inputs, tmp_path, arms=["eadpr", "bm25"], question_sets=["more/dev"], depth=1)
     columns = unpacked(html, "columns")
@@ -196,7 +161,7 @@ def test_bad_choices_are_named(inputs, tmp_path, options, named):
 
 
 def test_missing_inputs_and_those_of_another_collection_are_named(inputs, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"notes\.json .*dvc repro report"):
+    with pytest.raises(FileNotFoundError, match=r"notes\.json .*dvc repro"):
         explored(inputs._replace(report=tmp_path), tmp_path)
     tables.write(tmp_path / "bm25" / "evaluate.parquet", Ranked, [Ranked("other", "p1", 1, 2.0)])
     with pytest.raises(ValueError, match=r"bm25/evaluate\.parquet has no passages for the 5 questions"):

@@ -11,6 +11,7 @@ import eadpr
 from eadpr.library import texts
 from eadpr.runtime.section import Sets
 from eadpr.settings import checks as params_checks
+from eadpr.settings.resolve import load
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, Passage, Positive, Question, SetMember
 from eadpr.supervision import qa_model, small_t5
@@ -18,6 +19,7 @@ from eadpr.supervision.annotator_manifest import Manifest, Model, write_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
+from tests.repository import ROOT
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, TOWNS
 
 pytestmark = pytest.mark.library
@@ -93,8 +95,9 @@ def test_rows_give_what_the_stages_give(tmp_path, annotator, strategy):
     assert compared > 15
 
 
-def test_the_library_and_the_settings_agree_on_what_cuts_inside_of_a_sentence():
+def test_the_library_and_the_settings_agree_on_what_cuts_inside_of_a_sentence_and_may_hold_an_answer():
     assert (texts.INSIDE, texts.SENTENCES) == (params_checks.INSIDE, params_checks.SENTENCES)
+    assert load(ROOT / "params.yaml")["distractors"]["may_hold_answer"] == texts.MAY_HOLD_ANSWER
 
 
 def test_a_qa_model_by_its_folder_is_asked_as_unifiedqa(annotator):

@@ -4,17 +4,16 @@ from math import log2
 
 import ir_measures
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import AP, RR, R, Success, nDCG
 
 from eadpr.evaluation import metrics
-from eadpr.evaluation.metrics import given_positives, judge, reciprocal_rank, relevant_of
+from eadpr.evaluation.metrics import Judge, judge_rankings, load_judge, reciprocal_rank
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Passage, Positive, Question, Ranked
+from eadpr.storage.records import Context, Passage, Positive, Question, Ranked
 
 
 def ndcg(hits: np.ndarray, relevant: np.ndarray, depth: int) -> np.ndarray:
@@ -111,6 +110,7 @@ def test_metrics_agree_with_ir_measures():
         assert 0 < values.mean() < 1
 
 
+GRADED = [("q1", "a", 3.0), ("q9", "c", 2.0)]
 QUESTIONS = [
     Question(f"q{i}", "where?", [answer], "string", None, None, None, hops)
     for i, (answer, hops) in enumerate([("Aron", None), ("Belm", ["b"]), ("Cast", None)])
@@ -132,17 +132,17 @@ def test_ranks_below_the_depth_are_left_out_and_every_ranked_question_is_told(st
     rankings = [ranking("q0", "b", "a"), ranking("q1", "b", "a"), []]
     told = []
     relevant = {"q0": {"a": 2.0}, "q1": {"b": 1.0, "a": 3.0}, "q2": {}}
-    found = judge(QUESTIONS, rankings, relevant, store, depth=1, advance=told.append)
+    found = judge_rankings(Judge(store, relevant), QUESTIONS, rankings, depth=1, advance=told.append)
     assert found.answer_QK.tolist() == found.relevant_QK.tolist() == found.supporting_QK.tolist() == [[0], [1], [0]]
     assert (found.gain_QK.tolist(), found.best_QK.tolist()) == ([[0], [1], [0]], [[2], [3], [0]])
     assert (found.relevant_Q.tolist(), found.supporting_Q.tolist()) == ([1, 2, 0], [0, 1, 0])
     assert (found.ranked_Q.tolist(), told) == ([1, 1, 0], [1, 1])
 
 
-def test_given_positives_are_those_of_the_source_for_the_questions_asked(tmp_path):
+def test_given_positives_are_those_of_the_source_for_the_questions_asked_with_grades_of_judgements(store, tmp_path):
     rows = [("q1", "a", "given"), ("q9", "c", "given"), ("q0", "b", "given"), ("q0", "a", "bm25")]
     tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in rows])
-    given = given_positives(tmp_path / "positives.parquet", pa.array(["q0", "q1", "q2"]))
-    assert relevant_of(given, QUESTIONS, {}) == {"q0": {"b": 1}, "q1": {"a": 1, "b": 1}, "q2": {}}
-    graded = {"q1": {"a": 3.0}, "q9": {"c": 2.0}}
-    assert relevant_of(given, QUESTIONS[1:], graded) == {"q1": {"a": 3, "b": 1}, "q2": {}}
+    graded = [Context(i, passage, "positive", 0, grade, None, None) for i, passage, grade in GRADED]
+    tables.write(tmp_path / "contexts.parquet", Context, graded)
+    judge = load_judge(tmp_path, tmp_path / "positives.parquet", QUESTIONS)
+    assert judge.relevant == {"q0": {"b": 1}, "q1": {"a": 3, "b": 1}, "q2": {}}

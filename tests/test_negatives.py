@@ -176,11 +176,6 @@ def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_pa
     assert pairs(few) == pairs(alone)[:2]
 
 
-def test_kind_none_writes_an_empty_table(folders, tmp_path):
-    rows, report = run(folders, tmp_path / "unused", kind="none")
-    assert (rows, report["without_negatives"]) == ([], 4)
-
-
 def test_a_ranking_of_other_questions_or_of_unknown_passages_is_an_error(folders, tmp_path):
     out = folders[2]
     out.mkdir()

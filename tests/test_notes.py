@@ -5,7 +5,7 @@ import re
 import pytest
 
 from eadpr.evaluation.outcomes import Outcomes
-from eadpr.report.notes import note_lower, note_validation, preferred_arm, read_validation
+from eadpr.report.notes import note_lower, note_validation, read_validation
 from eadpr.runtime import files
 from tests.evaluated import REPORT, write_outcomes
 
@@ -27,18 +27,16 @@ def test_the_lowest_average_rank_among_the_same_passages_is_preferred(tmp_path):
     found = read_validation(tmp_path / "training", list(ranks))
     assert found.ranks == {"untrained": 2.5, "dpr": 1.5, "eadpr": 1.5}
     assert (found.questions, found.passages, found.others) == (9, 40, ["dpr-mined", "eadpr-mined", "idle"])
-    assert preferred_arm(tmp_path, list(ranks)) == "dpr"
-    assert preferred_arm(tmp_path, ["eadpr", "dpr"]) == "eadpr"
-    assert preferred_arm(tmp_path, ["dpr-mined", "eadpr"]) == "dpr-mined"
-    write_logs(tmp_path, {"dpr": 2.5}, {})
-    assert preferred_arm(tmp_path, ["dpr", "untrained"]) == "untrained"
+    assert found.preferred == "dpr"
+    assert read_validation(tmp_path / "training", ["eadpr", "dpr"]).preferred == "eadpr"
+    assert read_validation(tmp_path / "training", ["dpr-mined", "eadpr"]).preferred == "dpr-mined"
 
 
 def test_without_validation_no_arm_is_preferred_and_a_missing_log_is_named(tmp_path):
     write_logs(tmp_path, {"dpr": None}, {})
-    assert preferred_arm(tmp_path, ["dpr"]) is None
+    assert read_validation(tmp_path / "training", ["dpr"]) is None
     with pytest.raises(FileNotFoundError, match=r"eadpr/metrics\.json does not exist; run `dvc repro`"):
-        preferred_arm(tmp_path, ["dpr", "eadpr"])
+        read_validation(tmp_path / "training", ["dpr", "eadpr"])
 
 
 def test_the_preferred_arm_is_named_with_what_was_compared(tmp_path):

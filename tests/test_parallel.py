@@ -30,15 +30,6 @@ def test_pieces_in_turn_run_in_the_caller_with_all_threads():
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_few_results_wait():
-    started = []
-    results = spread(lambda piece: started.append(piece) or piece, range(50))
-    assert next(results) == 0
-    assert len(started) <= 3
-    assert list(results) == list(range(1, 50))
-
-
-@pytest.mark.usefixtures("two_threads")
 def test_pieces_run_in_the_modes_of_the_caller():
     def modes(_):
         return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")

@@ -51,8 +51,3 @@ def test_an_unknown_id_is_an_error(path, unknown):
 def test_a_row_outside_is_an_error(path, row):
     with pytest.raises(IndexError, match="of 5 passages"):
         PassageStore(path).texts([row])
-
-
-def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"passages\.parquet does not exist; run `dvc repro`"):
-        PassageStore(tmp_path / "passages.parquet")

@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.runtime import jobs, machine
 from eadpr.runtime.section import Sets
-from eadpr.search import probe as probing
 from eadpr.search.config import Probe
 from eadpr.search.encode import embed
 from eadpr.search.probe import probe
@@ -68,20 +66,6 @@ def run(folder):
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory):
     return run(tmp_path_factory.mktemp("probe"))
-
-
-@pytest.mark.parametrize(("cards", "workers"), [(1, 3), (2, 1), (3, 2)])
-def test_any_number_of_cards_and_workers_gives_the_bytes_of_one(cards, workers, tmp_path, monkeypatch):
-    """Two questions make a piece, of five in all; a card that gets one loads the two encoders once."""
-    monkeypatch.setattr(probing, "PAIRS", 2)
-    count, _, _ = run(tmp_path / "one")
-    loaded = []
-    monkeypatch.setattr(machine, "devices", lambda: ["cpu"] * cards)
-    monkeypatch.setitem(jobs.WORKERS, "cpu", workers)
-    monkeypatch.setattr(probing, "load", lambda model, side: loaded.append(side) or load(model, side))
-    assert run(tmp_path / "several")[0] == count == 5
-    assert (tmp_path / "several" / "pairs.parquet").read_bytes() == (tmp_path / "one" / "pairs.parquet").read_bytes()
-    assert loaded in [["question", "passage"] * used for used in range(1, cards + 1)]
 
 
 def test_which_pairs_have_which_forms(scored):

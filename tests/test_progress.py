@@ -75,21 +75,6 @@ def test_what_a_killed_run_did_counts_but_not_for_the_speed(clock, capsys):
     assert capsys.readouterr().err.splitlines() == expected
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_returns_nothing_and_hides_no_error(terminal, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    returned = []
-
-    def fail() -> None:
-        with progress("read", 3, "rows") as advance:
-            returned.append(advance(1))
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert returned == [None]
-
-
 @pytest.mark.parametrize("file", ["cache", "cache/runs"])
 def test_a_record_that_cannot_be_written_fails_no_stage(tmp_path, monkeypatch, capsys, file):
     monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "cache"))

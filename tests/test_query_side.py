@@ -175,42 +175,6 @@ def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch
     assert (one, settings_of(tmp_path / "model")) == (two, SETTINGS)
 
 
-def test_what_it_makes_encodes_nothing(toy, tmp_path, monkeypatch):
-    assert settings_of(toy / "base").shared  # where it starts from one encoder too
-    tune(toy, tmp_path, epochs=1)
-    assert not settings_of(tmp_path / "model").shared
-    passages = toy / "records/passages.parquet"
-    encode(passages, toy / "base", tmp_path / "vectors", settings=ENCODE, hardware=MACHINE)
-
-    def encoded(*_, **__):
-        raise AssertionError("passages were encoded again")
-
-    monkeypatch.setattr("eadpr.search.encode.ShardEncoder", encoded)
-    encode(passages, tmp_path / "model", tmp_path / "again", settings=ENCODE, hardware=MACHINE)
-    assert files.tree_sha256(tmp_path / "vectors") == files.tree_sha256(tmp_path / "again")
-
-
-def test_the_best_validated_encoder_is_kept(toy, tmp_path, monkeypatch):
-    ranks, seen = iter([5.0, 2.0, 3.0, 2.0]), []
-
-    def measured_by_turns(held):
-        return {"average_rank": next(ranks)}
-
-    def noted(state, rank, inner=TrainingState.keep_if_best):
-        inner(state, rank)
-        assert not state.encoders.question.training, "validation drops no unit out"
-        seen.append({name: value.clone() for name, value in state.encoders.question.state_dict().items()})
-
-    monkeypatch.setattr(query_side, "measure", measured_by_turns)
-    monkeypatch.setattr(TrainingState, "keep_if_best", noted)
-    tune(toy, tmp_path)
-    kept = load(tmp_path / "model", "question").state_dict()
-    assert [all(torch.equal(kept[n], of[n]) for n in kept) for of in seen] == [False, True, False, False]
-    said = metrics(tmp_path)
-    assert said["kept_step"] == 3
-    assert (said["validation_before"]["average_rank"], said["validation"]["average_rank"]) == (5.0, 2.0)
-
-
 def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
     stored, store = Vectors(toy / "vectors"), PassageStore(toy / "records/passages.parquet")
     ranker, asked = Ranker(stored, store, 50), [Question("b", "b?", ["^Beman wrote"], "regex", *[None] * 4)]

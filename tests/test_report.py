@@ -25,7 +25,7 @@ from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
 from eadpr.storage import records, tables
-from eadpr.storage.records import Distractor, Evidence, Outcome, PairScore, Positive, Ranked, RankedPath, Span
+from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Ranked, RankedPath, Span
 from eadpr.two_hops.evaluate import measure_paths
 from eadpr.two_hops.retrieve import rank_passages
 from tests import evaluated as toy
@@ -336,7 +336,7 @@ def test_an_arm_of_no_steps_has_no_curve(inputs):
     ((-0.00017, -0.00031, -0.00002), True, "-0.017* [-0.031, -0.002]"),
 ])  # fmt: skip
 def test_differences_show_their_sign_and_with_a_star_are_told_from_0(interval, starred, text):
-    assert markdown.difference(Interval(*interval, 9), starred=starred) == text
+    assert markdown.bounded(Interval(*interval, 9), sign="+", starred=starred) == text
 
 
 def test_csv_files_and_the_plots_of_dvc(small):
@@ -407,31 +407,9 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
     assert first.stdout.endswith((folder / "table.md").read_text(encoding="utf-8"))
 
 
-def test_paths_have_measures_of_their_own(inputs):
-    """eadpr ranks both passages of q4 first, and k of its ranking is 2 or 3."""
-    reported(inputs, settings=changed(columns=["top2", "all2"], differences=["all2"], **add_paths(inputs)))
-    for of_set in details(inputs, "mdr").values():
-        values = {"all2": 0.0, "all4": 1.0, "pr2": 1.0, "pr4": 1.0, "path_recall2": 0.0, "path_recall4": 0.0}
-        values |= {"hop1_recall2": 1.0, "hop1_recall4": 1.0, "one_hop": {"all2": 1.0, "all3": 1.0}}
-        assert values.items() <= of_set.items()
-        assert (of_set["n_supporting"], of_set["n_ranked"]) == (1, 1)
-        assert values.items() <= of_set["by_hop_type"]["bridge"].items()
-        assert of_set["by_type"]["other"]["all4"] == 1.0
-    keys, found = [], []
-    for row in tables.rows(inputs / "outcomes" / "mdr.parquet", Outcome):
-        keys.append((row.question_set, row.question_id, row.metric))
-        if row.metric.startswith("all"):
-            found.append((row.question_set, row.metric, row.value))
-    assert len(keys) == len(set(keys))
-    assert found == [(f"{name}/dev", f"all{k}", v) for name in ("main", "more") for k, v in ((2, 0.0), (4, 1.0))]
-    assert [*read_csv(inputs, "loss", arm="mdr")["loss"]] == ["3.500000", "1.500000"]
-
-
 def test_wings_without_measures_have_no_section_and_further_sections_stand_last(small, inputs):
-    idle = MeasuredBy(by=["removed"], trainings={})
-    settings, no_means = changed(robustness=idle, reading=idle), pd.DataFrame(columns=["row", "metric"])
-    assert report_robustness(inputs, settings, COUNTS, SETS, inputs, no_means) == []
-    assert report_readers(inputs, settings, READ, SETS, inputs, no_means) == []
+    assert report_robustness(inputs, REPORT, COUNTS, SETS, inputs, pd.DataFrame()) == []
+    assert report_readers(inputs, REPORT, READ, SETS, inputs, pd.DataFrame()) == []
 
     def section(folder, trainings):
         files.write_text(folder / "own.csv", "a\n")

@@ -110,12 +110,11 @@ def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENES
 
 def of_trainings(
     paths: Sequence[Path], questions: pa.Array, metrics: Collection[str] = AWARENESS
-) -> Iterator[tuple[str, NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield each metric with `above` and `values` of all the files' pairs, one file after the other."""
+) -> Iterator[tuple[str, Differences]]:
+    """Yield each metric with the differences of all the files' pairs, one file after the other."""
     for by_file in zip(*(of_file(path, questions, metrics) for path in paths), strict=True):
-        above = np.concatenate([differences.above for _, differences in by_file])
-        values = np.concatenate([differences.values for _, differences in by_file])
-        yield by_file[0][0], above, values
+        columns = zip(*(differences for _, differences in by_file), strict=True)
+        yield by_file[0][0], Differences(*map(np.concatenate, columns))
 
 
 def _compare(

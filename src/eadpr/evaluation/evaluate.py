@@ -19,12 +19,10 @@ import pyarrow as pa
 
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
-from eadpr.evaluation.metrics import Judgements, given_positives, judge, reciprocal_rank, relevant_of
+from eadpr.evaluation.metrics import Judgements, judge_rankings, load_judge, reciprocal_rank
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, read_members, write
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
-from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import grades
 from eadpr.storage.rankings import read_rankings
 from eadpr.storage.records import Question
 
@@ -63,11 +61,10 @@ def ranking_values(
 ) -> dict[str, Values]:
     """Return every metric of the ranking and its `COUNTS`."""
     asked, ids = list(questions.records(records)), questions.ids
-    relevant = relevant_of(given_positives(positives / "positives.parquet", ids), asked, grades(records))
-    store = PassageStore(records / "passages.parquet")
+    judge = load_judge(records, positives / "positives.parquet", asked)
     rankings = read_rankings(ranking / "evaluate.parquet", ids.to_pylist())
     with progress("evaluate", len(asked), "questions") as advance:
-        judged = judge(asked, rankings, relevant, store, depth=settings.depth, advance=advance)
+        judged = judge_rankings(judge, asked, rankings, depth=settings.depth, advance=advance)
     return retrieval_values(judged, settings) | _counts(asked, judged)
 
 

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from eadpr.evaluation.metrics import Judge, given_positives, relevant_of
+from eadpr.evaluation.metrics import Judge, load_judge
 from eadpr.runtime import files
 from eadpr.storage import tables
-from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import grades, read_question_ids, read_questions
+from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.rankings import read_rankings
 from eadpr.storage.records import Question, Ranked
 
@@ -27,13 +25,12 @@ FILES = {
 
 
 class JudgedRanking(NamedTuple):
-    """A question's ranking, which passages are hits as the report counts them in top-k and MRR, and the grades of the
-    passages that are relevant by id."""
+    """A question's ranking, which passages are hits as the report counts them in top-k and MRR, and what judged it."""
 
     question: Question
     ranking: list[Ranked]
     hits: list[bool]
-    relevant: dict[str, float]
+    judge: Judge
 
 
 def export(
@@ -44,19 +41,18 @@ def export(
     Files hold the ranked questions, or with `sets` those of these sets; the unranked among them count as wrong, as they
     do in the report. No file is replaced if one cannot be written.
     """
-    store = PassageStore(records / "passages.parquet")
     with ExitStack() as stack:
         opened = {}
         for name in formats:
             temporary = stack.enter_context(files.replacing(out / FILES[name]))
             opened[name] = stack.enter_context(temporary.open("w", encoding="utf-8"))
         counts = dict.fromkeys(opened, 0)
-        for judged in read_judged(ranking, records, positives, store, sets):
+        for judged in read_judged(ranking, records, positives, sets):
             pieces = {
                 "run": list_run(judged, tag),
                 "qrels-ids": list_relevant(judged),
                 "qrels-answers": list_hits(judged),
-                "json": describe_ranking(judged, store),
+                "json": describe_ranking(judged),
             }
             for name, file in opened.items():
                 for piece in pieces[name]:
@@ -69,21 +65,17 @@ def export(
     return {out / FILES[name]: count for name, count in counts.items()}
 
 
-def read_judged(
-    ranking: Path, records: Path, positives: Path, store: PassageStore, sets: Sequence[str]
-) -> Iterator[JudgedRanking]:
+def read_judged(ranking: Path, records: Path, positives: Path, sets: Sequence[str]) -> Iterator[JudgedRanking]:
     ranked = set(tables.read(ranking, Ranked, ["question_id"])["question_id"].to_pylist())
     wanted = set(read_question_ids(records / "question_sets.parquet", sets)) if sets else ranked
     if sets and ranked.isdisjoint(wanted):
         raise ValueError(f"{ranking} ranks no question of {', '.join(sets)}; give the ranking of these questions")
     asked = list(read_questions(records / "questions.parquet", ranked | wanted))
-    ids = [question.id for question in asked]
-    relevant = relevant_of(given_positives(positives, pa.array(ids, pa.string())), asked, grades(records))
-    judge = Judge(store, relevant)
-    for question, rows in zip(asked, read_rankings(ranking, ids), strict=True):
+    judge = load_judge(records, positives, asked)
+    for question, rows in zip(asked, read_rankings(ranking, judge.relevant), strict=True):
         if question.id in wanted:
             hits = judge(question, [row.passage_id for row in rows]).tolist()
-            yield JudgedRanking(question, rows, hits, relevant[question.id])
+            yield JudgedRanking(question, rows, hits, judge)
 
 
 def list_run(judged: JudgedRanking, tag: str) -> Iterator[str]:
@@ -99,7 +91,7 @@ def list_run(judged: JudgedRanking, tag: str) -> Iterator[str]:
 
 def list_relevant(judged: JudgedRanking) -> Iterator[str]:
     """Yield lines `question 0 passage grade` of the passages that the report's metrics by id count."""
-    for passage_id, grade in judged.relevant.items():
+    for passage_id, grade in judged.judge.relevant[judged.question.id].items():
         yield f"{_check_word(judged.question.id)} 0 {_check_word(passage_id)} {grade:g}\n"
 
 
@@ -111,9 +103,10 @@ def list_hits(judged: JudgedRanking) -> Iterator[str]:
         yield f"{_check_word(judged.question.id)} 0 {_check_word(passage_id)} {int(bool(hits))}\n"
 
 
-def describe_ranking(judged: JudgedRanking, store: PassageStore) -> Iterator[str]:
+def describe_ranking(judged: JudgedRanking) -> Iterator[str]:
     """Yield a ranked question as DPR's retrieval results have it, with scores as strings."""
-    question, rows = judged.question, store.rows([row.passage_id for row in judged.ranking])
+    question, store = judged.question, judged.judge.store
+    rows = store.rows([row.passage_id for row in judged.ranking])
     contexts = []
     for row, title, text, hit in zip(judged.ranking, store.titles(rows), store.texts(rows), judged.hits, strict=True):
         score, hit = str(np.float32(row.score)), hit and question.matchable

@@ -4,14 +4,11 @@ on validation."""
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
-from eadpr.evaluation.metrics import Judge, given_positives, relevant_of
+from eadpr.evaluation.metrics import load_judge
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.search.config import Fuse
 from eadpr.storage import tables
-from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.rankings import read_rankings
 from eadpr.storage.records import Fold, Ranked
@@ -90,8 +87,7 @@ def _choose_weight(
             "fuse.by: weighted chooses its weight on validation questions, and there are none; raise"
             " positives.validation, name sets.validation, or set fuse.by to reciprocal"
         )
-    source_positives = given_positives(positives / "positives.parquet", pa.array([q.id for q in validation]))
-    judge = Judge(PassageStore(records / "passages.parquet"), relevant_of(source_positives, validation, {}))
+    judge = load_judge(records, positives / "positives.parquet", validation)
     by_id = {question.id: question for question in validation}
     sums = dict.fromkeys(settings.weights, 0.0)
     for question_id, *worths in questions:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import GIVEN
+from eadpr.storage.questions import GIVEN, grades
 from eadpr.storage.records import Positive, Question, Ranked
 from eadpr.text.answers import AnswerMatcher
 
@@ -31,16 +31,16 @@ class Judge:
     `relevant` holds the relevant passage ids of each question, with their grades."""
 
     def __init__(self, store: PassageStore, relevant: Mapping[str, Mapping[str, float]]) -> None:
-        self._store = store
-        self._relevant = relevant
+        self.store = store
+        self.relevant = relevant
         self._matcher = AnswerMatcher()
 
     def __call__(self, question: Question, passage_ids: Sequence[str]) -> NDArray[np.bool_]:
         """Return (P,): whether each passage holds an answer or, if no text can hold the answer, whether it is
         relevant."""
         if not question.matchable:
-            return np.array([passage_id in self._relevant[question.id] for passage_id in passage_ids], dtype=np.bool_)
-        texts = self._store.texts(self._store.rows(passage_ids))
+            return np.array([passage_id in self.relevant[question.id] for passage_id in passage_ids], dtype=np.bool_)
+        texts = self.store.texts(self.store.rows(passage_ids))
         return self._matcher.matches(question.answers, texts, question.answer_kind)
 
 
@@ -63,29 +63,27 @@ class Judgements(NamedTuple):
     ranked_Q: NDArray[np.int64]
 
 
-def given_positives(positives: Path, ids: pa.Array) -> dict[str, list[str]]:
-    """Return, for the questions `ids`, the positives that the source gave, not those that BM25 found."""
+def load_judge(records: Path, positives: Path, questions: Sequence[Question]) -> Judge:
+    """Return the judge of these questions.
+
+    Relevant are the positives that the source gave, not those that BM25 found, in the table `positives`, and the
+    `hops`. Their grade is 1 unless a user's judgements say otherwise.
+    """
+    ids = pa.array([question.id for question in questions], pa.string())
     table = tables.read(positives, Positive, ["question_id", "passage_id", "source"])
     wanted = pc.and_(pc.equal(table["source"], GIVEN), pc.is_in(table["question_id"], value_set=ids))
-    return table.filter(wanted).to_pandas().groupby("question_id")["passage_id"].agg(list).to_dict()
-
-
-def relevant_of(
-    given: Mapping[str, Sequence[str]], questions: Iterable[Question], graded: Mapping[str, Mapping[str, float]]
-) -> dict[str, dict[str, float]]:
-    """Return per question the relevant passage ids with their grades: its given positives and its `hops`."""
-    relevant = {}
+    given = table.filter(wanted).to_pandas().groupby("question_id")["passage_id"].agg(list).to_dict()
+    relevant, graded = {}, grades(records)
     for question in questions:
         ungraded = dict.fromkeys([*(question.hops or ()), *given.get(question.id, ())], 1.0)
         relevant[question.id] = ungraded | graded.get(question.id, {})
-    return relevant
+    return Judge(PassageStore(records / "passages.parquet"), relevant)
 
 
-def judge(
+def judge_rankings(
+    judge: Judge,
     questions: Sequence[Question],
     rankings: Iterable[Sequence[Ranked]],
-    relevant: Mapping[str, Mapping[str, float]],
-    store: PassageStore,
     *,
     depth: int,
     advance: Callable[[int], None] = lambda done: None,
@@ -94,7 +92,7 @@ def judge(
 
     `advance` is called with 1 for every ranked question.
     """
-    hits, count = Judge(store, relevant), len(questions)
+    relevant, count = judge.relevant, len(questions)
     answer, by_id, supporting = (np.zeros((count, depth), dtype=np.bool_) for _ in range(3))
     gain, best = (np.zeros((count, depth)) for _ in range(2))
     ranked = np.zeros(count, dtype=np.int64)
@@ -108,7 +106,7 @@ def judge(
         by_id[i, columns] = [passage_id in relevant[question.id] for passage_id in ids]
         gain[i, columns] = [relevant[question.id].get(passage_id, 0.0) for passage_id in ids]
         supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
-        answer[i, columns] = hits(question, ids)
+        answer[i, columns] = judge(question, ids)
         ranked[i] = len(rows)
         advance(1)
     return Judgements(

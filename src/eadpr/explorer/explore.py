@@ -1,6 +1,5 @@
 """The stage `explore`: one HTML file to look at results in, question by question (`eadpr.explorer.page`)."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -132,17 +131,13 @@ def _measures(
         "first": [[round(1 / value) if value else 0 for value in of_ranking] for of_ranking in reciprocal],
         "values": values,
         "overview": {name: overview.make_overview(name, rows, settings) for name in questions.members},
-        "notes": json.loads(_read_report(inputs.report, NOTES)),
-        "plots": [[*texts, _read_report(inputs.report, f"{name}.svg")] for name, texts in words.PLOTS.items()],
+        "notes": files.read_json(inputs.report / NOTES),
+        "plots": [[*texts, read_plot(inputs.report / f"{name}.svg")] for name, texts in words.PLOTS.items()],
     }
 
 
-def _read_report(folder: Path, name: str) -> str:
-    """Return a file of the report; a plot without points has none."""
-    if not (folder / NOTES).exists():
-        raise FileNotFoundError(f"{folder / NOTES} does not exist; run `dvc repro report`")
-    path = folder / name
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+def read_plot(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""  # a plot without points has no file
 
 
 def _sum_values(outcomes: Outcomes, questions: MeasuredQuestions, metric: str) -> pd.DataFrame:

@@ -5,13 +5,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eadpr.evaluation.metrics import GIVEN, Judge
+from eadpr.evaluation.metrics import GIVEN, load_judge
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.explorer.rankings import AddedPassage, ExploreInputs, RankedPassages, ShownRanking
 from eadpr.explorer.words import PLACEBOS
 from eadpr.report.config import ReportArms
 from eadpr.storage import tables
-from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Span
 from eadpr.text.answers import answer_spans
 
@@ -25,15 +24,11 @@ def details(
     numbers: dict[str | AddedPassage, int],
 ) -> Iterator[dict[str, Any]]:
     """Yield the details of every question, in order; `numbers` gets the number of each passage, by first use."""
-    store, ids = PassageStore(inputs.records / "passages.parquet"), frozenset(question.id for question in questions)
+    judge = load_judge(inputs.records, inputs.positives / "positives.parquet", questions)
+    store, relevant, ids = judge.store, judge.relevant, judge.relevant.keys()
     positives = _read_positives(inputs, ids, settings.strategy)
     scores = [_read_scores(ranking.pairs, ids) for ranking in shown]
     answers = _read_answers(inputs.outcomes, shown, settings)
-    relevant = {}
-    for question in questions:
-        given = {passage for passage, positive in positives[question.id].items() if positive["given"]}
-        relevant[question.id] = dict.fromkeys(given | {*(question.hops or ())}, 1.0)
-    judge = Judge(store, relevant)
     for question in questions:
         ranked = [ranking.get(question.id, []) for ranking in rankings]
         passages = dict.fromkeys(passage for ranking in ranked for passage, _ in ranking)
@@ -63,7 +58,7 @@ def _read_answers(folder: Path, shown: Sequence[ShownRanking], settings: ReportA
     """Return by question: reader, ranking (its place in `shown`), passages read, answer, 1 where it is right."""
     measured = {name for names in settings.reading.trainings.values() for name in names}
     answers = defaultdict(list)
-    for reader in settings.reading.active:
+    for reader in settings.reading.by:
         for place, ranking in enumerate(shown):
             if ranking.name in measured:
                 for row in tables.rows(folder / "answers" / reader / f"{ranking.name}.parquet", ReadAnswer):

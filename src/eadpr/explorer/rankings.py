@@ -66,7 +66,7 @@ def list_rankings(inputs: ExploreInputs, settings: ReportArms, counts: Sequence[
             description, pairs = words.describe_ranking(name, settings), inputs.pairs / f"{name}.parquet"
             yield ShownRanking(name, table, outcomes, pairs, description, name == names[0])
     joined = [count for count in counts if count]
-    for generator, names in product(settings.robustness.active, settings.robustness.trainings.values()):
+    for generator, names in product(settings.robustness.by, settings.robustness.trainings.values()):
         for name, count in product(names, joined):
             folder = inputs.outcomes / "robustness" / generator / name
             yield ShownRanking(

@@ -14,7 +14,7 @@ from eadpr.evaluation.outcomes import Outcomes
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.report import markdown
 from eadpr.report.config import UNTRAINED
-from eadpr.report.notes import preferred_arm
+from eadpr.report.notes import read_validation
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import SIDES
 from eadpr.settings.yaml import COLLECTIONS
@@ -37,7 +37,9 @@ Measures = dict[str, dict[str, Interval]]  # by question set and metric
 
 def choose_arm(folder: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the active arm that validation prefers; raises ValueError where that is none, or the first encoder."""
-    arm = preferred_arm(folder, [arm for arm, entry in active.items() if entry.get("repeats") is None])
+    arms = [arm for arm, entry in active.items() if entry.get("repeats") is None]  # a first training stands for all
+    validation = read_validation(folder / "training", arms)
+    arm = validation and validation.preferred
     if arm in (None, UNTRAINED):
         raise ValueError(
             f"{folder}: validation prefers {arm or 'no arm'}; name the arm to publish ({', '.join(active)})"

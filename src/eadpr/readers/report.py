@@ -11,7 +11,7 @@ from eadpr.report import markdown as md
 from eadpr.report import plots
 from eadpr.report.config import Pairs, ReportArms, Rows, Sampling
 from eadpr.report.differences import comparisons, difference_table
-from eadpr.report.summary import MeasuredRows, average_trainings, load_rows, nest_means, round_means, select_set
+from eadpr.report.summary import MeasuredRows, average_trainings, load_rows, nest_means, select_set
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 
@@ -28,7 +28,7 @@ def report_readers(
     2). A `report.Section` once all but the last two arguments are bound; JSON and plots go to `folder`."""
     rows, sampling, parts = settings.reading.trainings, settings, []
     pairs = settings.pair([*rows], rows)
-    for reader in sorted(settings.reading.active, key=lambda name: name in settings.of_paths):
+    for reader in sorted(settings.reading.by, key=lambda name: name in settings.of_paths):
         measured = load_rows(outcomes / "reading" / reader, rows, sets.evaluate)
         for name, means in measured.trainings.groupby("row"):
             files.write_json(folder / "metrics" / "reading" / reader / f"{name}.json", nest_means(means))
@@ -76,7 +76,7 @@ def tables_of_paths(
 ) -> list[str]:
     """Return tables of answers and their supporting sentences (001, Tables 5 and 10), of all questions and of bridge
     questions and comparisons."""
-    means = average_trainings(round_means(measured.trainings), rows)
+    means = measured.rows
     means = means[means["metric"].isin(PATH_METRICS) & means["by"].isin(["", "hop_type"])]
     parts = []
     for name in sets:

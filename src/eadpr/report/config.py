@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -38,11 +38,6 @@ class Sampling(Section):
     confidence: float = Field(gt=0, lt=1)
     seed: int = Field(ge=0)
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of `paired_bootstrap`."""
-        return {name: getattr(self, name) for name in Sampling.model_fields}
-
 
 class Report(Sampling):
     """`columns`, `differences` and the lists of `by`, one per kind of question, name metrics of `evaluate`; `configs`
@@ -68,11 +63,6 @@ class MeasuredBy(Section):
 
     by: list[str]
     trainings: dict[str, list[str]]
-
-    @property
-    def active(self) -> list[str]:
-        """The entries of `by`; none where no arm was measured, though near-duplicates may exist."""
-        return self.by if self.trainings else []
 
 
 class ReportArms(Report):

@@ -47,6 +47,7 @@ def compare(sides: Iterable[Sides], sampling: Sampling) -> list[Difference | Non
     the same questions share their resamples, which is faster and changes nothing.
     """
     results: list[Difference | None] = []
+    options = sampling.model_dump(include=set(Sampling.model_fields))
     single = defaultdict(list)  # by the counts of values per question: place, differences
     for first, second, fixed in sides:
         sums, counts = together([*first, *second])
@@ -63,10 +64,10 @@ def compare(sides: Iterable[Sides], sampling: Sampling) -> list[Difference | Non
         if second:
             p = paired_randomisation(*pair, counts=counts, resamples=sampling.resamples, seed=sampling.seed)
         other = pair[1] if second else np.zeros_like(pair[0])
-        results[-1] = Difference(paired_bootstrap(pair[0], other, counts=counts, **sampling.options).both, p)
+        results[-1] = Difference(paired_bootstrap(pair[0], other, counts=counts, **options).both, p)
     for key, group in single.items():
         counts, values = np.frombuffer(key, np.int64), np.array([differences for _, differences in group])
-        boot = paired_bootstrap(values, np.zeros_like(values), counts=counts, **sampling.options)
+        boot = paired_bootstrap(values, np.zeros_like(values), counts=counts, **options)
         for (place, _), interval in zip(group, boot.each, strict=True):
             results[place] = Difference(interval)
     return results
@@ -103,9 +104,12 @@ def difference_table(rows: Iterable[Comparison], columns: Sequence[str], samplin
     for label, cells in compared.items():
         texts = [label]
         for cell in cells:
-            significant = cell is not None and cell.p is not None and next(adjusted) < level
+            if cell is None:
+                texts.append(md.NONE)
+                continue
+            significant = cell.p is not None and next(adjusted) < level
             starred = significant and (cell.interval.low > 0 or cell.interval.high < 0)
-            texts.append(md.difference(cell and cell.interval, starred=starred))
+            texts.append(md.bounded(cell.interval, sign="+", starred=starred))
         body.append(texts)
     intro = (
         f"Differences in percentage points with {100 * sampling.confidence:g} % intervals ({sampling.resamples:,}"

@@ -14,7 +14,7 @@ NONE = "–"
 TITLES = {
     "top": "top-{}", "mrr": "MRR@{}", "id_top": "top-{} by id", "id_mrr": "MRR@{} by id", "ndcg": "nDCG@{}",
     "map": "MAP@{}", "recall": "recall@{}", "all": "R-all@{}", "pr": "PR@{}",
-    "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}", "one_hop_all": "one-hop R-all@{}",
+    "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}",
     "em_": "EM, top-{}", "f1_": "F1, top-{}", "em": "answer EM", "f1": "answer F1", "sp_em": "support EM",
     "sp_f1": "support F1", "joint_em": "joint EM", "joint_f1": "joint F1",
     "among_look_alikes": "top-1 among look-alikes",
@@ -90,13 +90,9 @@ def as_count(n: float) -> float:
     return int(n) if float(n).is_integer() else n
 
 
-def difference(interval: Interval | None, *, starred: bool = False) -> str:
-    """Return percentage points with bounds, signs always shown."""
-    return NONE if interval is None else bounded(interval, sign="+", starred=starred)
-
-
 def bounded(interval: Interval, *, sign: str = "-", starred: bool = False) -> str:
-    """Return a share with its bounds; with a star, with as many digits as tell all three from 0."""
+    """Return a share with its bounds, or with the sign "+" a difference in points; with a star, with as many digits as
+    tell all three from 0."""
     digits = 1
     while starred and digits < 4 and any(round(100 * value, digits) == 0 for value in interval[:3]):
         digits += 1

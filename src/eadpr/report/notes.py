@@ -16,6 +16,14 @@ from eadpr.report.differences import compare
 from eadpr.runtime import files
 
 NOTES = "notes.json"  # in the report's folder: of the collection, of each set, and the lines of Counts
+PUBLISH = " `eadpr publish --to FOLDER` takes it."
+# For arms below each of these.
+REMEDIES = {
+    UNTRAINED: "Train with smaller steps (`{command} ++collections.{collection}.settings.train.learning_rate=1e-5`), or"
+    " take it as it is.",
+    BM25: "Fuse such an arm with BM25 (`{command} '+fused.bm25-{best}={{first: bm25, second: {best}}}'`), or begin with"
+    " a pretrained encoder if it does not.",
+}
 
 
 class ComparedValidations(NamedTuple):
@@ -29,8 +37,7 @@ class ComparedValidations(NamedTuple):
 
     @property
     def preferred(self) -> str:
-        """The arm of the lowest rank, of equal ones the untrained encoder, else the first: where no step helps, every
-        arm keeps its first weights."""
+        """The arm of the lowest rank; of equal ones the untrained encoder, else the first."""
         return min(self.ranks, key=lambda arm: (self.ranks[arm], arm != UNTRAINED))
 
 
@@ -39,12 +46,7 @@ def read_validation(training: Path, arms: Sequence[str]) -> ComparedValidations 
 
     Of arms with different questions or passages the largest group is compared, of equally large ones the first.
     """
-    logs = {}
-    for arm in arms:
-        path = training / arm / "metrics.json"
-        if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to train the arm")
-        logs[arm] = files.read_json(path)
+    logs = {arm: files.read_json(training / arm / "metrics.json") for arm in arms}
     pools = Counter(log["validation_pool"] for log in logs.values() if "validation_pool" in log)
     if not pools:
         return None
@@ -54,15 +56,6 @@ def read_validation(training: Path, arms: Sequence[str]) -> ComparedValidations 
     log = next(iter(compared.values()))
     others = [arm for arm in arms if arm not in compared]
     return ComparedValidations(ranks, log["validation_questions"], log["validation_passages"], others)
-
-
-def preferred_arm(collection: Path, arms: Sequence[str]) -> str | None:
-    """Return the arm that validation prefers; None where no arm was validated.
-
-    Give an arm that others repeat with other seeds, and not these: its first training stands for it.
-    """
-    validation = read_validation(collection / "training", arms)
-    return validation and validation.preferred
 
 
 def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
@@ -76,10 +69,7 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         f" {validation.passages:,} passages at this rank on average, from 0:"
         f" {', '.join(f'{arm} {rank:.2f}' for arm, rank in by_rank)}."
     )
-    if preferred == UNTRAINED:
-        note += " No training made the encoder better."
-    else:
-        note += " `eadpr publish --to FOLDER` takes it."
+    note += " No training made the encoder better." if preferred == UNTRAINED else PUBLISH
     if validation.others:
         note += f" Not compared, for want of the same questions and passages: {', '.join(validation.others)}."
     return [note]
@@ -93,23 +83,14 @@ def note_lower(name: str, outcomes: Mapping[str, Outcomes], settings: ReportArms
     metric = next((column for column in settings.columns if re.fullmatch(r"(id_)?top\d+", column)), None)
     if metric is None:
         return []
-    command, local = f"dvc exp run -S collection={collection}", f"++collections.{collection}.settings"
+    command = f"dvc exp run -S collection={collection} -S"
     notes = []
-    for reference in (UNTRAINED, BM25):
-        lower = _find_lower(name, outcomes, settings, reference, metric)
-        if not lower:
-            continue
-        arms = "; ".join(f"{arm} {md.difference(interval)}" for arm, interval in lower.items())
-        if reference == UNTRAINED:
-            remedy = f"Train with smaller steps (`{command} -S {local}.train.learning_rate=1e-5`), or take it as it is."
-        else:
+    for reference, remedy in REMEDIES.items():
+        if lower := _find_lower(name, outcomes, settings, reference, metric):
+            arms = "; ".join(f"{arm} {md.bounded(interval, sign='+')}" for arm, interval in lower.items())
             best = max(lower, key=lambda arm: lower[arm].estimate)
-            fused = f"'+fused.bm25-{best}={{first: bm25, second: {best}}}'"
-            remedy = (
-                f"Fuse such an arm with BM25 (`{command} -S {fused}`), or begin with a pretrained encoder if it does"
-                " not."
-            )
-        notes.append(f"**Below {reference}** at {md.title(metric)}, in points: {arms}. {remedy}")
+            remedy = remedy.format(command=command, collection=collection, best=best)
+            notes.append(f"**Below {reference}** at {md.title(metric)}, in points: {arms}. {remedy}")
     return notes
 
 

@@ -26,14 +26,8 @@ OUTER = 0.001  # share of score differences on either side that falls in the out
 
 
 def write_plots(
-    folder: Path,
-    measured: MeasuredRows,
-    means: pd.DataFrame,
-    settings: ReportArms,
-    sets: Sequence[str],
-    inputs: ReportInputs,
+    folder: Path, measured: MeasuredRows, settings: ReportArms, sets: Sequence[str], inputs: ReportInputs
 ) -> None:
-    """Write every plot; `means` cover the rows."""
     arms, names = list(settings.trainings), [name for names in settings.trainings.values() for name in names]
     trained = [*names, *settings.one_hop]
     draw_top_k = partial(plots.lines, **TOP_K)
@@ -42,7 +36,7 @@ def write_plots(
     plots.write(folder / "loss", losses, trained, "Training loss (each arm's own objective)", plots.losses)
     for kind in KINDS:
         if KINDS[kind].groups:
-            points, title = kind_points(kind, means, arms, sets), f"Answer awareness by {KINDS[kind].title}"
+            points, title = kind_points(kind, measured.rows, arms, sets), f"Answer awareness by {KINDS[kind].title}"
             plots.write(folder / f"aa_by_{kind}", points, arms, title, plots.by_kind)
     points = score_difference_points(inputs.records, inputs.pairs, settings.trainings, sets, settings.bins)
     title = "Score differences behind awareness of the evidence"
@@ -91,9 +85,9 @@ def score_difference_points(records: Path, pairs: Path, arms: Rows, sets: Sequen
     for name in sets:
         values, questions = {}, pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string())
         for arm, names in arms.items():
-            for metric, _, differences in of_trainings([pairs / f"{x}.parquet" for x in names], questions, BEHIND):
-                if len(differences):
-                    values[metric, arm] = differences
+            for metric, scored in of_trainings([pairs / f"{x}.parquet" for x in names], questions, BEHIND):
+                if len(scored.values):
+                    values[metric, arm] = scored.values
         edges = np.array(bin_edges(values.values(), bins) if values else [])
         low, high = edges[:-1], edges[1:]
         for metric, arm in sorted(values, key=lambda key: BEHIND.index(key[0])):

@@ -24,7 +24,6 @@ COUNTED = {
     "no_answers": {"n_without_answers": "n"},
     "unjudged": {"n_unjudged": "n"},
 } | {f"{metric}{suffix}": {f"n_{metric}{suffix}": "n"} for metric in AWARENESS for suffix in (CUT, WITHOUT)}
-ONE_HOP = "one_hop_"  # prefix of a one-hop arm's metrics in the row of a ranking of paths
 EVERYONE = ("ranked", "read")  # have a value of every question of the set
 MACRO = "macro"
 # Keys of the long table. `row` is a training or an arm. `by` is empty for the whole question set; else one of `KINDS`,
@@ -80,7 +79,8 @@ def read_means(tables: Mapping[str, Path], question_sets: Sequence[str], positio
         values = groups[~groups["metric"].isin(COUNTED)]
         means = pd.concat([values, *_counts(groups), _macro_means(groups, values)])
         parts.append(means.assign(row=row))
-    return pd.concat(parts)[[*KEYS, "mean", "n"]].astype({"mean": np.float64, "n": np.float64})
+    means = pd.concat(parts)[[*KEYS, "mean", "n"]].astype({"mean": np.float64, "n": np.float64})
+    return means.assign(mean=[round(mean, DIGITS) for mean in means["mean"]])  # the order of a sum decides more digits
 
 
 def _read_groups(path: Path, positions: pa.Table) -> pd.DataFrame:
@@ -118,11 +118,6 @@ def _macro_means(groups: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([macro, counts]).assign(by=MACRO, group="")
 
 
-def round_means(means: pd.DataFrame) -> pd.DataFrame:
-    """Round means as JSON files have them, which removes the last digits that the order of a sum decides."""
-    return means.assign(mean=[round(mean, DIGITS) for mean in means["mean"]])
-
-
 def average_trainings(means: pd.DataFrame, rows: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return means over each row's trainings, where all have a value; `spread` is their standard deviation."""
     arms = pd.DataFrame([(arm, name) for arm, names in rows.items() for name in names], columns=["arm", "row"])
@@ -142,9 +137,7 @@ def nest_means(means: pd.DataFrame) -> dict[str, Any]:
             if key:
                 target = target.setdefault(key, {})
         metric, n = mean.metric, md.as_count(mean.n)
-        if metric.startswith(ONE_HOP):
-            target, metric = target.setdefault("one_hop", {}), metric.removeprefix(ONE_HOP)
-        elif not np.isnan(mean.mean) and mean.by != MACRO and (name := count_name(metric)):
+        if not np.isnan(mean.mean) and mean.by != MACRO and (name := count_name(metric)):
             target[name] = n
         target[metric] = n if np.isnan(mean.mean) else round(mean.mean, DIGITS)
     return result

@@ -1,7 +1,8 @@
 """The report's tables of one question set, in Markdown."""
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
 from eadpr.text.answers import answer_spans
 
 COSINE = 1.001  # no score is larger, but for rounding
-PATH_MEASURES = ("all", "one_hop_all", "pr", "path_recall", "hop1_recall")  # each at k
+PATH_MEASURES = ("all", "pr", "path_recall", "hop1_recall")  # each at k
 AA_EVIDENCE = ("aa_evidence", "controlled_aa_evidence")  # their distractors may hold an answer
 
 
@@ -82,7 +83,7 @@ def tables_of_set(
         *macro_table(means[means["by"] == MACRO], [*settings.rows], settings.columns),
         *difference_table(compared, md.titles(settings.differences), settings),
         *removed_table(totals, [*settings.trainings], settings.columns, texts),
-        *two_hop_table(means, [row for row in settings.rows if row in settings.one_hop]),
+        *two_hop_table(means, settings.one_hop),
         *tables_by_kind(means, settings.by),
     ]
 
@@ -130,22 +131,22 @@ def removed_table(totals: pd.DataFrame, arms: Sequence[str], columns: Sequence[s
     return ["Answer awareness by what is removed (%):", table, explain_columns(unexplained, texts)]
 
 
-def two_hop_table(means: pd.DataFrame, rows: Sequence[str]) -> list[str]:
-    """Return measures of paths, of all questions with hops and of each kind of them; nothing without paths."""
+def two_hop_table(means: pd.DataFrame, one_hop: Mapping[str, str]) -> list[str]:
+    """Return measures of paths, of all questions with hops and of each kind of them, with R-all of the arms that
+    `one_hop` maps the rankings of paths to; nothing without paths."""
+    rows = dict.fromkeys([*one_hop, *one_hop.values()])
     hops = means[means["row"].isin(rows) & means["by"].isin(["", "hop_type"])]
-    counted = hops[hops["metric"].str.fullmatch(r"pr\d+")]
-    cutoffs = sorted(int(metric[2:]) for metric in counted["metric"].unique())
+    cutoffs = sorted(int(metric[2:]) for metric in hops["metric"].unique() if re.fullmatch(r"pr\d+", metric))
     columns = [f"{measure}{k}" for measure in PATH_MEASURES for k in cutoffs]
-    columns = [metric for metric in columns if metric in set(hops["metric"])]
-    if not columns:
+    if not cutoffs:
         return []
     labels = {}
-    for mean in counted.sort_values("group", kind="stable").itertuples():
+    for mean in hops[hops["metric"].str.fullmatch(r"all\d+")].sort_values("group", kind="stable").itertuples():
         labels[f"{mean.row}/{mean.group}"] = [mean.row, mean.group or "all", f"{mean.n:,.0f}"]
     intro = (
         "Two hops (%): whether the k/2 best paths hold all supporting passages (R-all), any of them (PR), a path of"
-        " just them (path recall), one as a first hop (1-recall); one-hop: the k best passages of the arm whose"
-        " examples the model learnt from:"
+        " just them (path recall), one as a first hop (1-recall); of the arms whose examples the models learnt from,"
+        " whether the k best passages hold all:"
     )
     keyed = hops.assign(key=hops["row"] + "/" + hops["group"])
     return [intro, md.pivot(keyed, ["%", "questions", "n"], labels, columns, row_key="key")]
@@ -169,10 +170,18 @@ def tables_by_kind(means: pd.DataFrame, metrics_by_kind: Mapping[KindName, Seque
     return parts
 
 
-def score_table(records: Path, pairs: Path, name: str, arms: Rows) -> list[str]:
+def score_table(records: Path, pairs_folder: Path, name: str, arms: Rows) -> list[str]:
     """Return mean scores of the texts compared, and of their differences (PiCL, Table 5 and Figure 5)."""
-    questions = pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string())
-    rows = list(_score_rows(pairs, questions, arms))
+    questions, rows = pa.array(read_question_ids(records / "question_sets.parquet", [name]), pa.string()), []
+    for arm, names in arms.items():
+        for metric, pairs in of_trainings([pairs_folder / f"{name}.parquet" for name in names], questions):
+            if len(pairs.values):
+                row = [arm, md.title(metric), f"{len(pairs.values) / len(names):,.0f}"]
+                above, below = pairs.values[pairs.values > 0], pairs.values[pairs.values <= 0]
+                digits = 4 if np.abs(pairs.above).max() <= COSINE else 2
+                for values in (pairs.above, pairs.above - pairs.values, pairs.values, above, below):
+                    row.append(f"{values.mean():.{digits}f}" if len(values) else md.NONE)
+                rows.append(row)
     if not rows:
         return []
     header = ["arm", "behind", "pairs", "first", "second", "difference", "where above 0", "where not"]
@@ -181,15 +190,3 @@ def score_table(records: Path, pairs: Path, name: str, arms: Rows) -> list[str]:
         " controlled awareness the positive without the placebo:"
     )
     return [intro, md.table(header, rows)]
-
-
-def _score_rows(pairs: Path, questions: pa.Array, arms: Rows) -> Iterator[list[str]]:
-    for arm, names in arms.items():
-        for metric, first, differences in of_trainings([pairs / f"{name}.parquet" for name in names], questions):
-            if len(differences):
-                row = [arm, md.title(metric), f"{len(differences) / len(names):,.0f}"]
-                above, below = differences[differences > 0], differences[differences <= 0]
-                digits = 4 if np.abs(first).max() <= COSINE else 2
-                for values in (first, first - differences, differences, above, below):
-                    row.append(f"{values.mean():.{digits}f}" if len(values) else md.NONE)
-                yield row

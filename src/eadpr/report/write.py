@@ -19,7 +19,7 @@ from eadpr.report import counts, plot_data
 from eadpr.report.config import ReportArms, ReportInputs
 from eadpr.report.inactive import delete_inactive
 from eadpr.report.notes import NOTES, note_lower, note_validation
-from eadpr.report.summary import ONE_HOP, average_trainings, load_rows, nest_means, round_means
+from eadpr.report.summary import load_rows, nest_means
 from eadpr.report.tables import compare_texts, score_table, tables_of_set
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
@@ -40,8 +40,7 @@ def run(
     positives, distractors = inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet"
     evidence_positions = positions(inputs.records, positives, inputs.evidence, settings.strategy, sets.evaluate)
     measured = load_rows(inputs.outcomes, settings.rows, sets.evaluate, evidence_positions)
-    trainings = _add_one_hop(round_means(measured.trainings), settings.one_hop)
-    means = average_trainings(trainings, settings.rows)
+    means = measured.rows
     by_row = {row: nest_means(of_row) for row, of_row in means.groupby("row", sort=False)}
     passages = tables.count(inputs.records / "passages.parquet", Passage)
     lower = {name: note_lower(name, measured.outcomes, settings, out.name) for name in sets.evaluate}
@@ -54,13 +53,13 @@ def run(
     counted = _counts(inputs, by_row, settings)
     parts += ["## Counts", *counted]
     with files.new_folder(out) as folder:
-        plot_data.write_plots(folder, measured, means, settings, sets.evaluate, inputs)
+        plot_data.write_plots(folder, measured, settings, sets.evaluate, inputs)
         files.write_json(folder / NOTES, {"collection": preferred, "sets": lower, "counts": "\n\n".join(counted)})
         for section in more:
-            parts += section(folder, trainings)
+            parts += section(folder, measured.trainings)
         markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
-        for name, of_training in trainings.groupby("row"):
+        for name, of_training in measured.trainings.groupby("row"):
             files.write_json(folder / "metrics" / f"{name}.json", nest_means(of_training))
     files.write_json(metrics, headlines(by_row, inputs.accuracy, settings.columns, sets.evaluate[0]))
     return markdown
@@ -100,16 +99,6 @@ def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
         names = chain.from_iterable(measured.trainings.values())
         active |= {inputs.outcomes / kind / by / f"{name}{suffix}" for by, name in product(measured.by, names)}
     return [path for folder in (inputs.outcomes, inputs.pairs, *folders) for path in delete_inactive(folder, active)]
-
-
-def _add_one_hop(means: pd.DataFrame, one_hop: Mapping[str, str]) -> pd.DataFrame:
-    """Add to a ranking of paths the share that the one-hop arm of its examples finds among as many passages."""
-    all_found = means[means["metric"].str.fullmatch(r"all\d+") & means["by"].isin(["", "hop_type"])]
-    parts = [means]
-    for name, arm in one_hop.items():
-        part = all_found[all_found["row"] == arm].assign(row=name)
-        parts.append(part.assign(metric=ONE_HOP + part["metric"]))
-    return pd.concat(parts)
 
 
 def _counts(inputs: ReportInputs, by_row: dict[str, Any], settings: ReportArms) -> list[str]:

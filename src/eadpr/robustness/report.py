@@ -44,7 +44,7 @@ def report_robustness(
     arms = settings.robustness.trainings
     scope = Scope([*arms], settings.pair([*arms], arms), counts.counts, settings)  # BM25 was not measured everywhere
     rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
-    generators = settings.robustness.active
+    generators = settings.robustness.by
     results = {name: load_rows(outcomes / "robustness" / name, rows, sets.evaluate) for name in generators}
     worst = [part for name in sets.evaluate for part in report_worst(results, name, scope)]
     parts = ["# Near-duplicates at their worst", *worst] if worst else []

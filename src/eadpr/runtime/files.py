@@ -89,7 +89,9 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path, *keys: str) -> Any:
-    """Read JSON that a stage wrote; raises ValueError where it is malformed or no object with these keys."""
+    """Read JSON that a stage wrote; raises FileNotFoundError or ValueError, also where it lacks one of these keys."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to make it")
     try:
         value = json.loads(path.read_bytes())
     except ValueError as error:

@@ -239,9 +239,8 @@ def _check_depths(layout: Layout, settings: Settings, models: Models) -> None:
         if config.negatives.kind == "ranked":
             limit = f"{section}.depth, the depth of the ranking {mined} that arm {arm} mines"
             _limit("negatives.depth", config.negatives.depth, getattr(settings, section).depth, limit)
-        if config.negatives.kind != "none":
-            limit = f"negatives.keep, the negatives per question of arm {arm}"
-            _limit("train.hard_negatives", config.train.hard_negatives, config.negatives.keep, limit)
+        limit = f"negatives.keep, the negatives per question of arm {arm}"
+        _limit("train.hard_negatives", config.train.hard_negatives, config.negatives.keep, limit)
     if layout.robustness.generators:
         most = settings.near_duplicates.per_question
         _limit("robustness.counts", layout.robustness.counts[-1], most, "near_duplicates.per_question")

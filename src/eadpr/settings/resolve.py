@@ -221,17 +221,18 @@ def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str,
         "trainings": trainings,
         "fused": fused,
         "one_hop": {name: entry.of for name, entry in layout.multihop.items()},
-        "robustness": {"by": robustness.generators, "trainings": _select(ranked, robustness.rows)},
-        "reading": {"by": reading.readers, "trainings": _select(readable, reading.rankings)},
+        "robustness": _measured_by(robustness.generators, ranked, robustness.rows),
+        "reading": _measured_by(reading.readers, readable, reading.rankings),
         "strategy": settings.probe.strategy,
         "of_paths": [name for name in reading.readers if models["readers"][name].reader.of_paths],
     }
 
 
-def _select(rows: dict[str, list[str]], names: list[str]) -> dict[str, list[str]]:
-    """Return the rows with their trainings that are in `names`, without rows that have no such training."""
+def _measured_by(measurers: list[str], rows: dict[str, list[str]], names: list[str]) -> dict[str, Any]:
+    """Return the rows with their trainings that are in `names`, and what measures them, if there are any."""
     selected = {row: [name for name in trainings if name in names] for row, trainings in rows.items()}
-    return {row: trainings for row, trainings in selected.items() if trainings}
+    trainings = {row: trainings for row, trainings in selected.items() if trainings}
+    return {"by": measurers if trainings else [], "trainings": trainings}
 
 
 def _writer(collection: Collection, resolved: Settings, kind: str) -> dict[str, Any] | None:

@@ -125,11 +125,13 @@ def value(connection: Connection, query: str, parameters: Parameters = None) -> 
     return connection.execute(query, parameters).fetchone()[0]
 
 
-def write(connection: Connection, query: str, path: Path, record: type, parameters: Parameters = None) -> int:
-    """Write the rows of an ordered query as a table of `record` and return their number."""
+def write(connection: Connection, query: str, path: Path, record: type, *parameters: Parameters) -> int:
+    """Write the rows of an ordered query as a table of `record`, those for each of `parameters` after those for the one
+    before, and return their number."""
     count = 0
     with tables.writing(path, record) as append:
-        for table in records(connection, query, record, parameters):
-            append(table)
-            count += len(table)
+        for values in parameters or [None]:
+            for table in records(connection, query, record, values):
+                append(table)
+                count += len(table)
     return count

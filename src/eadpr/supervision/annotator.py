@@ -4,13 +4,11 @@ No question is annotated by a model that was trained on it. If questions to anno
 models are trained, each on one half (folds.half), and each annotates the half that it has not seen.
 """
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
-import transformers
 
 from eadpr.runtime import cache, files, machine, model_folders
 from eadpr.runtime.machine import Machine
@@ -20,17 +18,15 @@ from eadpr.storage import questions, tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Fold
 from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
-from eadpr.supervision.annotator_lessons import Phase, answering, continuing
+from eadpr.supervision.annotator_lessons import answering, continuing
 from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
-from eadpr.supervision.config import Annotator, Recipe
-from eadpr.supervision.pairs import Pair
+from eadpr.supervision.config import Annotator
 from eadpr.training import loop
 from eadpr.training.encoder import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import Checkpoints, TrainingState
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
-TARGET_TOKENS = 64  # longer answers are cut
 
 
 def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> list[list[str]]:
@@ -101,9 +97,10 @@ def _train(
     model = small_t5.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
     state = TrainingState(Encoders(model, model), recipe)  # one model: the state keeps equal modules once
     rows = tokenizer(texts, add_special_tokens=False).input_ids
-    practice = continuing(rows, recipe, to_input=_to_input(prompt, tokenizer), end=tokenizer.eos_token_id)
+    practice = continuing(rows, recipe, prompt, tokenizer)
     for fold, ids in enumerate(plan):
-        questions = _answering(tokenizer, prompt, records, positives, ids, recipe)
+        answerable = [pair for pair in pairs.read_pairs(records, positives / "positives.parquet", ids) if pair.target]
+        questions = answering(answerable, recipe, prompt, tokenizer)
         task = annotator_lessons.task(practice, questions, recipe, tokenizer.pad_token_id)
         _advance(state, task, workspace / "practised", until=recipe.continuation_steps)  # all folds go on from here
         _advance(state, task, workspace / f"fold-{fold}", until=task.steps)
@@ -117,21 +114,6 @@ def _advance(state: TrainingState, task: Task, folder: Path, *, until: int) -> N
     checkpoints.save(state.as_dict())
 
 
-def _to_input(
-    prompt: Prompt, tokenizer: transformers.PreTrainedTokenizerBase
-) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Return a function that puts the ids of a question and of a context into the form of the prompt."""
-    literals = re.split(r"\{question\}|\{context\}", prompt.cased(prompt.form))
-    start, middle, end = (tokenizer(text, add_special_tokens=False).input_ids for text in literals)
-    question_first = prompt.form.index("{question}") < prompt.form.index("{context}")
-
-    def to_input(question: np.ndarray, context: np.ndarray) -> np.ndarray:
-        first, second = (question, context) if question_first else (context, question)
-        return np.concatenate([start, first, middle, second, end, [tokenizer.eos_token_id]]).astype(np.int64)
-
-    return to_input
-
-
 def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:
     """Return the contexts of passages drawn at random, in random order: `most`, or TOKENIZER_PASSAGES if more."""
     store, rng = PassageStore(passages), np.random.default_rng(seed)
@@ -139,20 +121,3 @@ def _sample(passages: Path, prompt: Prompt, most: int, seed: int) -> list[str]:
     rows = np.sort(rng.choice(len(store), size=count, replace=False))
     texts = list(map(prompt.context, store.titles(rows), store.texts(rows)))
     return [texts[i] for i in rng.permutation(count)]
-
-
-def _answering(
-    tokenizer: transformers.PreTrainedTokenizerBase, prompt: Prompt, records: Path, positives: Path, ids: list[str],
-    recipe: Recipe,
-) -> Phase:  # fmt: skip
-    """Return the phase that answers the questions `ids` that have an answer and a positive."""
-
-    def encode(pair: Pair, context: str) -> np.ndarray:
-        source = prompt.input(pair.question.question, pair.passage.title, context)
-        return np.array(tokenizer(source, truncation=True, max_length=recipe.input_tokens).input_ids)
-
-    def encode_target(target: str) -> np.ndarray:
-        return np.array(tokenizer(prompt.cased(target), truncation=True, max_length=TARGET_TOKENS).input_ids)
-
-    answerable = [pair for pair in pairs.read_pairs(records, positives / "positives.parquet", ids) if pair.target]
-    return answering(answerable, encode=encode, encode_target=encode_target)

@@ -11,16 +11,18 @@ sentence (`evidence`). Trained on whole passages it is surprised by many gaps; t
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime import parallel
 from eadpr.storage.records import Span
+from eadpr.supervision.annotator_manifest import Prompt
 from eadpr.supervision.answer_nll import IGNORED
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.pairs import Pair
@@ -31,6 +33,7 @@ from eadpr.training.state import TrainingState
 
 SHORTEST_SNIPPET = 3  # tokens; fewer stand in many places
 SHORTEST_PIECE = 8  # tokens of a passage to continue
+TARGET_TOKENS = 64  # longer answers are cut
 POOL = 16  # batches that are sorted by length together
 ROWS_ON_CPU = 16  # examples per forward pass, so that passes can run side by side
 
@@ -66,12 +69,12 @@ def epoch_batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> l
 
 
 def continuing(
-    rows: Sequence[Sequence[int]], recipe: Recipe, *, to_input: Callable[[Ids, Ids], Ids], end: int
+    rows: Sequence[Sequence[int]], recipe: Recipe, prompt: Prompt, tokenizer: PreTrainedTokenizerBase
 ) -> Phase:
     """Return the phase that continues passages, `rows` of token ids; long passages are cut into pieces.
 
-    `to_input(question, context)` puts ids into the form of the prompt; `end` is the id that ends a target. Raises
-    ValueError if there are steps of continuing but no passage is long enough.
+    A snippet takes the place of the prompt's question. Raises ValueError if there are steps of continuing but no
+    passage is long enough.
     """
     longest = recipe.passage_tokens
     passages = [np.array(row[i : i + longest], dtype=np.int64) for row in rows for i in range(0, len(row), longest)]
@@ -81,12 +84,17 @@ def continuing(
             f"the annotator has nothing to practise reading on: no passage has {SHORTEST_PIECE} tokens; set"
             " annotator.build.continuation_steps to 0"
         )
+    end, parts = tokenizer.eos_token_id, re.split(r"(\{question\}|\{context\})", prompt.cased(prompt.form))
+    literals = {part: tokenizer(part, add_special_tokens=False).input_ids for part in parts}
 
     def make(index: int, rng: np.random.Generator) -> Example:
+        passage = passages[index]
         snippet, target = continuation(
-            passages[index], snippet=recipe.snippet_tokens, target=recipe.continuation_tokens, rng=rng
+            passage, snippet=recipe.snippet_tokens, target=recipe.continuation_tokens, rng=rng
         )
-        return to_input(snippet, passages[index]), np.append(target, end)
+        ids = literals | {"{question}": snippet, "{context}": passage}
+        source = np.concatenate([*(ids[part] for part in parts), [end]]).astype(np.int64)
+        return source, np.append(target, end)
 
     return Phase(1, np.array([len(passage) for passage in passages], dtype=np.int64), make)
 
@@ -100,9 +108,7 @@ def continuation(tokens: Ids, *, snippet: int, target: int, rng: np.random.Gener
     return tokens[start:end], tokens[end : end + target]
 
 
-def answering(
-    pairs: Sequence[Pair], *, encode: Callable[[Pair, str], Ids], encode_target: Callable[[str], Ids]
-) -> Phase:
+def answering(pairs: Sequence[Pair], recipe: Recipe, prompt: Prompt, tokenizer: PreTrainedTokenizerBase) -> Phase:
     """Return the phase that answers the questions of pairs with a target. Raises ValueError without a pair. Each time
     an example is made, different expendable sentences are left out of the context."""
     if not pairs:
@@ -111,13 +117,21 @@ def answering(
             " and a positive; mend the set, or set annotator.model to none and leave pseudo out of evidence.strategies"
         )
     spare = [expendable(pair) for pair in pairs]
-    targets = [encode_target(pair.target) for pair in pairs]
+
+    def encode(text: str, longest: int) -> Ids:
+        return np.array(tokenizer(text, truncation=True, max_length=longest).input_ids)
+
+    def encode_input(pair: Pair, context: str) -> Ids:
+        return encode(prompt.input(pair.question.question, pair.passage.title, context), recipe.input_tokens)
+
+    targets = [encode(prompt.cased(pair.target), TARGET_TOKENS) for pair in pairs]
 
     def make(index: int, rng: np.random.Generator) -> Example:
         pair = pairs[index]
-        return encode(pair, without_some(pair.passage.text, spare[index], rng)), targets[index]
+        return encode_input(pair, without_some(pair.passage.text, spare[index], rng)), targets[index]
 
-    return Phase(2, np.array([len(encode(pair, pair.passage.text)) for pair in pairs], dtype=np.int64), make)
+    lengths = [len(encode_input(pair, pair.passage.text)) for pair in pairs]
+    return Phase(2, np.array(lengths, dtype=np.int64), make)
 
 
 def expendable(pair: Pair) -> list[Span]:

@@ -52,10 +52,7 @@ class Manifest(NamedTuple):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    path = folder / NAME
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `dvc repro annotator`")
-    fields = files.read_json(path, *Manifest._fields)
+    fields = files.read_json(folder / NAME, *Manifest._fields)
     fields |= {"prompt": Prompt(**fields["prompt"]), "models": [Model(**model) for model in fields["models"]]}
     return Manifest(**{name: fields[name] for name in Manifest._fields})
 

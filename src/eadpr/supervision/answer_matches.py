@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pyarrow as pa
-
 from eadpr.storage import engine
 from eadpr.storage.records import Passage
 from eadpr.text import answers
@@ -15,29 +13,14 @@ def register(connection: engine.Connection) -> None:
     `needles` prepares a question's answers and `padded` a passage's text, once each, so that `holds` is a search for a
     substring by the engine, and for patterns a search by Python.
     """
-
-    functions = {
-        "needles": (_needles, ["VARCHAR[]", "VARCHAR"], "VARCHAR[]"),
-        "padded": (_padded, ["VARCHAR"], "VARCHAR"),
-        "matches_pattern": (_matches_pattern, ["VARCHAR[]", "VARCHAR"], "BOOLEAN"),
-    }
-    for name, (function, parameters, result) in functions.items():
-        connection.create_function(name, function, parameters, result, type="arrow")
+    connection.create_function("needles", answers.needles, ["VARCHAR[]", "VARCHAR"], "VARCHAR[]")
+    connection.create_function("padded", answers.padded, ["VARCHAR"], "VARCHAR")
+    connection.create_function("matches_pattern", _matches_pattern, ["VARCHAR[]", "VARCHAR"], "BOOLEAN")
     connection.execute(_MACROS)
 
 
-def _needles(texts: pa.Array, kinds: pa.Array) -> pa.Array:
-    rows = map(answers.needles, texts.to_pylist(), kinds.to_pylist())
-    return pa.array(list(rows), pa.list_(pa.string()))
-
-
-def _padded(texts: pa.Array) -> pa.Array:
-    return pa.array(list(map(answers.padded, texts.to_pylist())), pa.string())
-
-
-def _matches_pattern(patterns: pa.Array, texts: pa.Array) -> pa.Array:
-    rows = zip(patterns.to_pylist(), texts.to_pylist(), strict=True)
-    return pa.array([answers.has_answer(row, text, "regex") for row, text in rows], pa.bool_())
+def _matches_pattern(patterns: list[str], text: str) -> bool:
+    return answers.has_answer(patterns, text, "regex")
 
 
 # The bare needle is searched first: its first letter is rarer than a space, which halves the time.

@@ -90,7 +90,7 @@ def find_evidence(
             needed = "pseudo" in settings.strategies and chooser is None
             models = range(len(manifest.models)) if needed else []
             load = functools.partial(qa_model.load_scorers, annotator_folder, manifest, hardware, models)
-            make = functools.partial(ShardAnnotator, pair_table, manifest, settings, hardware, shards, SHARD, chooser)
+            make = functools.partial(annotate_shards, pair_table, manifest, settings, hardware, shards, SHARD, chooser)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
                 for count in jobs.make_shards(load, make, missing, hardware):
@@ -102,27 +102,27 @@ def find_evidence(
     return tables.count(out, Evidence)
 
 
-@dataclass(frozen=True)
-class ShardAnnotator:
-    """Writes the evidence of `size` pairs of the file `pair_table` to one of the files `shards`."""
+def annotate_shards(
+    pair_table: Path,
+    manifest: Manifest,
+    settings: EvidenceSettings,
+    hardware: Machine,
+    shards: Sequence[Path],
+    size: int,
+    chooser: Choose | None,
+    models: Sequence[QaModel],
+) -> Callable[[int], Iterator[int]]:
+    """Return the function that writes the evidence of `size` pairs of `pair_table` to one of the files `shards`, by its
+    number, and yields their count."""
+    annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, settings, hardware), chooser)
 
-    pair_table: Path
-    manifest: Manifest
-    settings: EvidenceSettings
-    hardware: Machine
-    shards: Sequence[Path]
-    size: int
-    chooser: Choose | None
-    models: Sequence[QaModel]
-
-    def __call__(self, number: int) -> Iterator[int]:
-        """Write shard `number`, then yield its number of pairs."""
-        score = make_scorer(self.models.__getitem__, self.settings, self.hardware)
-        annotate = Annotate(self.settings, self.manifest, score, self.chooser)
-        shard = pairs.read_range(self.pair_table, first=number * self.size, count=self.size)
-        tables.write(self.shards[number], Evidence, annotate(shard))
-        cache.seal(self.shards[number])
+    def write_shard(number: int) -> Iterator[int]:
+        shard = pairs.read_range(pair_table, first=number * size, count=size)
+        tables.write(shards[number], Evidence, annotate(shard))
+        cache.seal(shards[number])
         yield len(shard)
+
+    return write_shard
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,10 @@ class Annotate:
                 if strategy != "pseudo" and strategy not in PLACEBOS:
                     rows[strategy] = find_by_rule(pair, strategy, self.settings)
             if len(rows) < len(strategies):
-                rows |= self._find_placebos(pair, rows[self.settings.placebo_of])
+                evidence, key = rows[self.settings.placebo_of].chosen_spans, f"{pair.question.id}\0{pair.passage.id}"
+                pieces = placebos.choose_placebos(pair.passage, evidence, pair.answer_spans, key=key)
+                for kind, piece in pieces.items():
+                    rows[kind] = _row(pair, kind, [piece] if piece else [], [0] if piece else [])
             yield from (rows[strategy] for strategy in strategies)
 
     def _find_pseudo(self, pairs: Sequence[Pair]) -> list[Evidence]:
@@ -169,18 +172,6 @@ class Annotate:
             for i, nlls_of_pair in zip(indices, np.split(nlls, ends[:-1]), strict=True):
                 rows[i] = choose_by_nll(pairs[i], segments[i], nlls_of_pair)
         return rows
-
-    def _find_placebos(self, pair: Pair, evidence: Evidence) -> dict[str, Evidence]:
-        """Return a row for each kind of placebo; nothing is chosen if the pair has no such piece."""
-        pieces = placebos.choose_placebos(
-            pair.passage,
-            evidence.chosen_spans,
-            pair.answer_spans,
-            key=f"{pair.question.id}\0{pair.passage.id}",
-        )
-        return {
-            kind: _row(pair, kind, [piece] if piece else [], [0] if piece else []) for kind, piece in pieces.items()
-        }
 
     def requests(self, pair: Pair) -> list[Request]:
         """Return the question with the passage without each of its spans, and last with the whole passage. A passage is

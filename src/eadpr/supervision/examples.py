@@ -1,7 +1,7 @@
 """An arm's training examples: a question with one positive, its negatives and its distractor, if it has one.
 
-Questions, their order and their positives depend on `positives` and the settings `positive` and `seed` only, so that
-arms that differ in negatives or strategy see the same questions in the same order.
+Questions, their order and their positives depend on `positives` and the setting `positive` only, so that arms that
+differ in negatives or strategy see the same questions in the same order.
 
 The form of a question's distractor is drawn. A pair without a distractor of this form gets the next form with a share
 that it has, by name and cyclically (a file of settings is sorted), and at last `cut`.
@@ -32,7 +32,7 @@ class Examples(Section):
 
     strategy: Strategy | Placebo | Literal["none"]
     forms: dict[Form, Annotated[float, Field(ge=0)]]
-    positive: Literal["first", "random", "each"]
+    positive: Literal["first", "each"]
     questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)
 
@@ -89,41 +89,26 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
             engine.view(connection, "used", used, Distractor)
             connection.execute(_MINED)
             places = engine.value(connection, "SELECT max(place) + 1 FROM chosen")
-            with tables.writing(folder / "examples.parquet", Example) as append:
-                for first in range(0, places, BLOCK):
-                    block = {"first": first, "end": first + BLOCK}
-                    for table in engine.records(connection, _EXAMPLES, Example, block):
-                        append(table)
+            blocks = [{"first": first, "end": first + BLOCK} for first in range(0, places, BLOCK)]
+            engine.write(connection, _EXAMPLES, folder / "examples.parquet", Example, *blocks)
             engine.view(connection, "examples", folder / "examples.parquet", Example)
             report = _report(connection, examples)
             files.write_json(folder / "report.json", report)
     return report["train"]["examples"]
 
 
-def _hash(*parts: str | int) -> int:
-    return int.from_bytes(hashlib.sha256("\0".join(map(str, parts)).encode()).digest())
-
-
 def _choose_positives(connection: engine.Connection, examples: Examples) -> None:
-    """Make the tables `asked`, the questions, and `chosen`, their positives that make examples: the first, one drawn by
-    a hash of seed and question id, or each.
+    """Make the tables `asked`, the questions, and `chosen`, their positives that make examples: the first or each.
 
     With the setting `questions` only so many training questions with a positive stay, the first by a hash: a smaller
     number is part of a larger one.
     """
-
-    def draw(ids: pa.Array, counts: pa.Array) -> pa.Array:
-        rows = zip(ids.to_pylist(), counts.to_pylist(), strict=True)
-        return pa.array([_hash(examples.seed, question_id) % count for question_id, count in rows], pa.int64())
-
-    connection.create_function("draw", draw, ["VARCHAR", "BIGINT"], "BIGINT", type="arrow")
     connection.execute(_ASKED)
     connection.execute(_ALL_POSITIVES)
     if examples.questions is not None:
         connection.execute(_LEFT_OUT, {"questions": examples.questions, "seed": examples.seed})
         connection.execute("DELETE FROM asked WHERE place IN (FROM left_out)")
-    conditions = {"first": "n = 1", "each": "true", "random": "n = drawn"}
-    connection.execute(_CHOSEN.format(conditions[examples.positive]))
+    connection.execute(f"{_CHOSEN} WHERE n = 1" if examples.positive == "first" else _CHOSEN)
 
 
 def _pick_forms(connection: engine.Connection, examples: ArmExamples) -> None:
@@ -131,11 +116,11 @@ def _pick_forms(connection: engine.Connection, examples: ArmExamples) -> None:
     no distractor of the strategy."""
     forms, ends = list(examples.shares), list(accumulate(examples.shares.values()))[:-1]
 
-    def draw_form(ids: pa.Array) -> pa.Array:
-        shares = (_hash(examples.seed, question_id, "form") / 2**256 for question_id in ids.to_pylist())
-        return pa.array([forms[bisect_right(ends, share)] for share in shares], pa.string())
+    def draw_form(question_id: str) -> str:
+        digest = hashlib.sha256(f"{examples.seed}\0{question_id}\0form".encode()).digest()
+        return forms[bisect_right(ends, int.from_bytes(digest) / 2**256)]
 
-    connection.create_function("draw_form", draw_form, ["VARCHAR"], "VARCHAR", type="arrow")
+    connection.create_function("draw_form", draw_form, ["VARCHAR"], "VARCHAR")
     fallbacks = []
     for i, drawn_form in enumerate(forms):
         for turn, form in enumerate(dict.fromkeys([*forms[i:], *forms[:i], "cut"])):
@@ -157,11 +142,8 @@ CREATE TABLE left_out AS SELECT place FROM asked WHERE role = 'train' AND place 
 ORDER BY sha256($seed || chr(0) || question_id || chr(0) || 'kept') OFFSET $questions
 """
 _CHOSEN = """
-CREATE TABLE chosen AS SELECT place, n, question_id, role, passage_id
-FROM all_positives JOIN (
-    SELECT asked.*, 1 + draw(question_id, total) AS drawn
-    FROM asked JOIN (SELECT place, count(*) AS total FROM all_positives GROUP BY place) USING (place)
-) USING (place) WHERE {}
+CREATE TABLE chosen AS
+SELECT place, n, question_id, role, passage_id FROM all_positives JOIN asked USING (place)
 """
 _PICKED = """
 CREATE TABLE picked AS

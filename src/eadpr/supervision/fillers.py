@@ -4,7 +4,7 @@ A filler is a whole sentence, as far as its marks tell, from a passage of anothe
 question and not in the positive. It is at most twice as long as the sentence that it replaces, and at least half.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,19 +38,14 @@ class Fillers:
     def sentence(self, pair: Pair, piece: str, number: int, avoid: Collection[str] = ()) -> str | None:
         """Return a filler for a piece of the pair's passage that is not in `avoid`, or None. Another number draws
         another filler, or the same by chance."""
-        for text in self.candidates(pair, len(piece), draw(self._seed, pair, number)):
-            if text in avoid or not similar(len(text), len(piece)) or text in pair.passage.text:
+        passage, question = pair.passage, pair.question
+        for text, passage_id, title in self._pool.nearest(len(piece), draw(self._seed, pair, number)):
+            elsewhere = passage_id != passage.id and (title != passage.title or not title)
+            if not elsewhere or text in avoid or not similar(len(text), len(piece)) or text in passage.text:
                 continue
-            if not has_answer(pair.question.answers, text, pair.question.answer_kind):
+            if not has_answer(question.answers, text, question.answer_kind):
                 return text
         return None
-
-    def candidates(self, pair: Pair, length: int, start: int) -> Iterator[str]:
-        """Yield sentences of other titles near `length` characters, from place `start` on."""
-        passage = pair.passage
-        for text, passage_id, title in self._pool.nearest(length, start):
-            if passage_id != passage.id and (title != passage.title or not title):
-                yield text
 
 
 def is_whole(sentence: str) -> bool:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 from pydantic import Field
 
 from eadpr.runtime import files
@@ -29,7 +28,7 @@ REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer
 
 
 class Negatives(Section):
-    kind: Literal["ranked", "given", "random", "none"]
+    kind: Literal["ranked", "given", "random"]
     depth: int = Field(ge=1)
     keep: int = Field(ge=1)
     exclude: list[Literal["answer", "title"]]
@@ -60,8 +59,11 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
         ids = "SELECT passage_id FROM candidates UNION ALL SELECT passage_id FROM excluded"
         matching.read_texts(connection, passages, ids)
         _judge(connection, negatives.exclude)
+        places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM asked")
+        kept = {"source": source, "keep": negatives.keep}
+        blocks = [kept | {"first": first, "end": first + SORTED} for first in range(0, places, SORTED)]
         with files.new_folder(out) as folder:
-            mined = _write(connection, folder / "negatives.parquet", source, negatives.keep)
+            mined = engine.write(connection, _BEST, folder / "negatives.parquet", Negative, *blocks)
             refused = dict(connection.execute("SELECT reason, count(*) FROM judged GROUP BY reason").fetchall())
             supplied = engine.value(connection, "SELECT count(DISTINCT place) FROM judged WHERE reason IS NULL")
             report = {
@@ -104,15 +106,12 @@ def _list_candidates(connection: engine.Connection, passages: Path, ranking: Pat
 def _create_draw(connection: engine.Connection, total: int, negatives: Negatives) -> None:
     """Define the function `draw`: `depth` rows of the corpus, none twice, by a hash of the seed and a question's id."""
 
-    def draw(ids: pa.Array) -> pa.Array:
-        rows = []
-        for question_id in ids.to_pylist():
-            digest = hashlib.sha256(f"{negatives.seed}\0{question_id}".encode()).digest()
-            generator = np.random.default_rng(int.from_bytes(digest))
-            rows.append(generator.choice(total, min(negatives.depth, total), replace=False))
-        return pa.array(rows, pa.list_(pa.int64()))
+    def draw(question_id: str) -> list[int]:
+        digest = hashlib.sha256(f"{negatives.seed}\0{question_id}".encode()).digest()
+        generator = np.random.default_rng(int.from_bytes(digest))
+        return generator.choice(total, min(negatives.depth, total), replace=False).tolist()
 
-    connection.create_function("draw", draw, ["VARCHAR"], "BIGINT[]", type="arrow")
+    connection.create_function("draw", draw, ["VARCHAR"], "BIGINT[]")
 
 
 # The passages that each kind lists for a question. Given are its hard negatives in the source's order or, if it has
@@ -135,7 +134,6 @@ CREATE TABLE listed AS SELECT place, id AS passage_id, rank, -rank::FLOAT AS sco
     FROM (SELECT place, draw(question_id) AS drawn FROM asked)
 ) JOIN (SELECT {engine.POSITION} AS row, id FROM corpus) USING (row)
 """,
-    "none": "CREATE TABLE listed (place BIGINT, passage_id VARCHAR, rank INT, score FLOAT)",
 }
 
 
@@ -184,15 +182,3 @@ WHERE reason IS NULL AND place >= $first AND place < $end
 QUALIFY row_number() OVER (PARTITION BY place ORDER BY score DESC, passage_id) <= $keep
 ORDER BY place, score DESC, passage_id
 """
-
-
-def _write(connection: engine.Connection, path: Path, source: str, keep: int) -> int:
-    """Write the first `keep` negatives of each question; return the number of all."""
-    count, places = 0, engine.value(connection, "SELECT 1 + coalesce(max(place), -1) FROM asked")
-    with tables.writing(path, Negative) as append:
-        for first in range(0, places, SORTED):
-            block = {"source": source, "keep": keep, "first": first, "end": first + SORTED}
-            for table in engine.records(connection, _BEST, Negative, block):
-                append(table)
-                count += len(table)
-    return count

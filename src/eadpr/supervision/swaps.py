@@ -10,8 +10,6 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import pyarrow as pa
-
 from eadpr.storage import engine, tables
 from eadpr.storage.records import Fold, Question, Span
 from eadpr.supervision.draws import ByLength, draw, similar
@@ -36,10 +34,10 @@ class Swaps:
         with engine.connect() as connection:
             engine.view(connection, "questions", records / "questions.parquet", Question)
             engine.view(connection, "folds", folds, Fold)
-            connection.create_function("kind", _kinds, ["VARCHAR"] * 3, "VARCHAR", type="arrow")
+            connection.create_function("kind", kind, ["VARCHAR"] * 3, "VARCHAR")
             for batch in engine.batches(connection, _ANSWERS, {"seed": seed, "most": DRAWN}):
-                for learnt, kind, answer in zip(*batch.to_pydict().values(), strict=True):
-                    answers[learnt, kind].append(answer)
+                for learnt, shared_kind, answer in zip(*batch.to_pydict().values(), strict=True):
+                    answers[learnt, shared_kind].append(answer)
         self._learnt = frozenset(tables.read(folds, Fold, ["question_id"])["question_id"].to_pylist())
         self._answers = {key: ByLength(texts, count_words) for key, texts in answers.items()}
 
@@ -78,11 +76,6 @@ def kind(question: str, relation: str | None, answer: str) -> str:
 
 def count_words(answer: str) -> int:
     return len(answer.split())
-
-
-def _kinds(questions: pa.Array, relations: pa.Array, answers: pa.Array) -> pa.Array:
-    columns = (column.to_pylist() for column in (questions, relations, answers))
-    return pa.array([kind(*row) for row in zip(*columns, strict=True)], pa.string())
 
 
 _ANSWERS = """
