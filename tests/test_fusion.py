@@ -9,7 +9,7 @@ from eadpr.evaluation.fusion import CHOSEN, fuse
 from eadpr.runtime.section import Sets
 from eadpr.search.config import Fuse
 from eadpr.storage import tables
-from eadpr.storage.records import Fold, Passage, Positive, Question, Ranked, SetMember
+from eadpr.storage.records import Context, Fold, Passage, Positive, Question, Ranked, SetMember
 
 
 def write_passages(folder, **texts):
@@ -26,6 +26,7 @@ def collection(tmp_path):
     write_passages(tmp_path, p1="no", p2="an x", p3="no")
     questions = [Question(f"q{i}", "?", ["x"], "string", None, None, None, None) for i in (1, 2, 3)]
     tables.write(tmp_path / "records/questions.parquet", Question, questions)
+    tables.write(tmp_path / "records/contexts.parquet", Context, [])
     members = [SetMember("s", "train", "q1"), SetMember("s", "train", "q2"), SetMember("s", "dev", "q3")]
     tables.write(tmp_path / "records/question_sets.parquet", SetMember, members)
     tables.write(tmp_path / "positives/positives.parquet", Positive, [Positive("q2", "p2", "given", None)])
