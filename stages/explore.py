@@ -16,4 +16,4 @@ def main(
     inputs = ExploreInputs(records, positives, evidence, distractors, pairs, rankings, outcomes, measured)
     why = "a ranking of what is not active (dvc checkout brings it back with its arm)"
     said = [f"explore: deleted {path}, {why}" for path in left]
-    return "\n".join([*said, explorer.run(inputs, out, measured.name, report, sets, counts=explore.near_duplicates)])
+    return "\n".join([*said, explorer.run(inputs, out, measured.name, report, sets)])

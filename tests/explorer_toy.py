@@ -6,7 +6,7 @@ Ranks of first hits in main/dev (by hand, from `evaluated.RANKINGS`): bm25 2 2 1
 from pathlib import Path
 from unittest.mock import patch
 
-from eadpr.evaluation.question_tables import DUPLICATES, RankedAmong, ReadAnswer, ranking_among
+from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.explorer import explore
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report import write as report
@@ -16,12 +16,10 @@ from eadpr.storage import tables
 from eadpr.storage.records import (
     Distractor,
     Evidence,
-    NearDuplicate,
     PairScore,
     Passage,
     Positive,
     Question,
-    Ranked,
     ScoredSpan,
     Span,
 )
@@ -45,21 +43,9 @@ QUESTION = f'Who founded <b>Rome</b>, "the, city"? {HOSTILE}'
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="4"><rect width="8" height="4"/></svg>'
 DISTRACTORS = {"main/dev": {"sentence": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
 
-# Of eadpr's rankings; the near-duplicates of q1 and q4 are written q1#0. q1's stands before its positive.
-COUNTS = [0, 1, 3]
-AMONG = {
-    1: {"q1": "q1#0 p1 p2 p4", "q2": "p3 q1#0 p1", "q3": "p1 p2", "q4": "p5 p1 q4#0 p3", "q5": "p2 p1"},
-    3: {"q1": "q1#0 q1#1 p1 p2", "q2": "p3 q1#0 p1", "q3": "p1 p2", "q4": "p5 p1 q4#0 p3", "q5": "p2 p1"},
-}
-NEAR = [
-    NearDuplicate("q1", "p1", 0, "removed", "Rome", f"It was founded. {HOSTILE}"),
-    NearDuplicate("q1", "p1", 1, "removed", "Rome", "It was."),
-    NearDuplicate("q4", "p5", 0, "removed", "Remus", "He was a twin."),
-]
 READ = [("q1", 1, "Romulus", True), ("q1", 5, "<b>Remus</b>", False), ("q2", 1, "", False)]
 WITH_ALL = REPORT.model_copy(
     update={
-        "robustness": MeasuredBy(by=["removed"], trainings={"eadpr": ["eadpr"]}),
         "reading": MeasuredBy(by=["extractive", "hops"], trainings={"bm25": ["bm25"], "gold": ["gold"]}),
         "of_paths": ["hops"],
     }
@@ -90,7 +76,6 @@ def write(folder: Path) -> ExploreInputs:
         scores = [*tables.rows(path := folder / "pairs" / f"{arm}.parquet", PairScore)]
         more = [PairScore("q1", "p1", "placebo", first), PairScore("q4", "p5", "placebo", other)]
         tables.write(path, PairScore, [*scores, *more])
-    _write_among(folder)
     for reader, count in (("extractive", 3), ("hops", 1)):
         rows = [ReadAnswer(*row) for row in READ[:count]]
         tables.write(folder / "outcomes" / "answers" / reader / "bm25.parquet", ReadAnswer, rows)
@@ -108,28 +93,7 @@ def paths(folder: Path) -> ExploreInputs:
     return ExploreInputs(*(folder / name for name in names))
 
 
-def _write_among(folder: Path) -> None:
-    """What `robustness` writes."""
-    out = folder / "outcomes" / "robustness" / "removed" / "eadpr"
-    tables.write(out / DUPLICATES, NearDuplicate, NEAR)
-    for count, ranking in AMONG.items():
-        every = [
-            (question_id, *(one.split("#") if "#" in one else (one, None)), rank, 10.0 - rank)
-            for question_id, ids in ranking.items()
-            for rank, one in enumerate(ids.split(), start=1)
-        ]
-        rows = [
-            RankedAmong(q, None, one, int(n), *of) if n else RankedAmong(q, one, None, None, *of)
-            for q, one, n, *of in every
-        ]
-        tables.write(ranking_among(out, count), RankedAmong, rows)
-        of_corpus = [Ranked(row.question_id, row.passage_id, *row[4:]) for row in rows if row.passage_id]
-        tables.write(folder / "among" / str(count) / "evaluate.parquet", Ranked, of_corpus)
-        measured = {"ranking": folder / "among" / str(count), "outcomes": out / f"{count}.parquet"}
-        evaluated(folder, "eadpr", pairs=None, **measured)
-
-
 def page(folder: Path) -> Path:
     inputs = write(folder)
-    explore.run(inputs, folder / "toy.html", "toy <b>&", WITH_ALL, SETS, counts=COUNTS)
+    explore.run(inputs, folder / "toy.html", "toy <b>&", WITH_ALL, SETS)
     return folder / "toy.html"

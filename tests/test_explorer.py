@@ -22,7 +22,7 @@ from eadpr.storage.records import PairScore, Ranked
 from stages import explore as stage
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS, evaluated, write_config
-from tests.explorer_toy import COUNTS, WITH_ALL
+from tests.explorer_toy import WITH_ALL
 
 pytestmark = pytest.mark.explorer
 
@@ -44,8 +44,8 @@ def unpacked(html: bytes, name: str):
     return json.loads(zlib.decompress(base64.b64decode(block)))
 
 
-def listed(inputs, settings, counts):
-    return {ranking.name: ranking for ranking in rankings.list_rankings(inputs, settings, counts)}
+def listed(inputs, settings):
+    return {ranking.name: ranking for ranking in rankings.list_rankings(inputs, settings)}
 
 
 def explored(inputs, tmp_path, settings=REPORT, sets=SETS, **options) -> bytes:
@@ -98,7 +98,7 @@ def test_a_row_of_several_trainings_has_their_mean_and_its_first_is_shown(inputs
 
 
 def test_the_details_of_a_question_are_rankings_hits_positives_and_cuts(inputs):
-    dpr = listed(inputs, REPORT, [])["dpr"]
+    dpr = listed(inputs, REPORT)["dpr"]
     questions = load_questions(inputs.records, read_members(inputs.records, ["main/dev"]))
     ranking, numbers = rankings.read_ranking(dpr, questions, 2), {}
     first_question = next(read_questions(inputs.records / "questions.parquet", ["q1"]))
@@ -153,11 +153,10 @@ def test_the_same_inputs_give_the_same_bytes_and_no_script_ends_early(inputs, tm
 @pytest.mark.parametrize(("options", "named"), [
     ({"arms": ["ance"]}, r"--arm ance: .* bm25, dpr, eadpr"),
     ({"question_sets": ["nq/test"]}, r"--set nq/test: .* main/dev, more/dev"),
-    ({"arms": ["eadpr+removed-2"]}, r"--arm eadpr\+removed-2: .*eadpr\+removed-1, eadpr\+removed-3"),
 ])  # fmt: skip
 def test_bad_choices_are_named(inputs, tmp_path, options, named):
     with pytest.raises(ValueError, match=named):
-        explored(inputs, tmp_path, WITH_ALL, counts=COUNTS, **options)
+        explored(inputs, tmp_path, WITH_ALL, **options)
 
 
 def test_missing_inputs_and_those_of_another_collection_are_named(inputs, tmp_path):
@@ -176,7 +175,7 @@ def test_the_command_finds_the_collection_and_the_outputs_of_the_pipeline(copied
     options = {"arm": ["eadpr"], "question_set": [], "depth": 3, "out": None}
     with pytest.raises(ValueError, match="--collection: none is named; known are none"):
         explore_command.main(collection=None, **options)
-    active = Explore(rankings=["bm25", "dpr", "eadpr"], near_duplicates=[])
+    active = Explore(rankings=["bm25", "dpr", "eadpr"])
     config = folder / "configs" / "explore.json"
     config.parent.mkdir()
     write_config(config, report=REPORT, sets=SETS, explore=active)

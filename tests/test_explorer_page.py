@@ -16,7 +16,7 @@ from tests import explorer_toy
 from tests.evaluated import REPORT, SETS
 
 pytestmark = pytest.mark.explorer
-VIEWS = ["", "#view=questions", "#question=q1&a=eadpr%2Bremoved-1"]
+VIEWS = ["", "#view=questions", "#question=q1&a=eadpr"]
 
 
 @pytest.fixture(scope="module")
@@ -212,33 +212,6 @@ def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     assert texts(page, ".ranking h3") == ["eadpr", "bm25"]
     verdicts = texts(visit("#question=q4&a=eadpr&b=dpr"), ".forms tfoot strong")
     assert verdicts == ["any piece: without another sentence it falls as much or more"] * 2
-
-
-def test_near_duplicates_are_marked_and_say_what_they_are_like(visit):
-    page = visit("#question=q1&a=eadpr%2Bremoved-1&b=dpr")
-    ranking = page.locator(".ranking").first
-    assert "when a near-duplicate of each question's positive stood in the corpus" in ranking.inner_text()
-    first = ranking.locator("li").first
-    assert texts(first, ".badge .unseen") == ["near-duplicate"]
-    assert first.locator(".text").inner_text().startswith("It was founded. </script>")
-    assert texts(first, ".soft")[-1] == "near-duplicate of p1, made for this question"
-    assert "≈ near-duplicate: made to look like a positive" in page.locator(".marks").inner_text()
-    assert "eadpr+removed-1 2" in page.locator("main").inner_text()  # rank of the first hit
-    page = visit("#question=q2&a=eadpr%2Bremoved-1")
-    page.get_by_role("button", name="Show all texts").click()
-    second = texts(page.locator(".ranking").first, "li:nth-child(2) .soft")
-    assert second == ["near-duplicate of p1, made for the question q1"]
-    assert "near-duplicate:" not in visit("#question=q1").locator(".marks").inner_text()
-
-
-def test_rankings_among_near_duplicates_have_a_column_where_they_are_compared(visit):
-    page = visit("#view=questions")
-    assert "eadpr+removed-1" not in page.locator(".questions thead").inner_text()
-    page.get_by_label("with").select_option("eadpr+removed-1")
-    assert "eadpr+removed-1" in page.locator(".questions thead").inner_text()
-    assert table(page, "#measures")["eadpr+removed-1"] == ["50.0", "75.0", "62.5", "–", "–"]  # ranks 2 1 - 1
-    page.get_by_role("button", name="eadpr right, eadpr+removed-1 wrong").click()
-    assert texts(page, ".questions tbody .question") == [explorer_toy.QUESTION]
 
 
 def test_the_answers_of_readers_say_whether_they_are_right_and_from_how_much(visit):

@@ -5,8 +5,7 @@ import random
 import pytest
 
 from eadpr.storage.records import Passage
-from eadpr.supervision.draws import NEAREST, draw
-from eadpr.supervision.fillers import Fillers, pool_fillers, whole_sentences
+from eadpr.supervision.fillers import NEAREST, Fillers, draw, pool_fillers, whole_sentences
 from eadpr.supervision.pairs import Pair
 from tests.toy_records import question, write_records
 

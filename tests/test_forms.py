@@ -1,7 +1,6 @@
 """Forms of a distractor on passages that can be read: what is put in, and what cannot be had."""
 
 import json
-from typing import NamedTuple
 
 import pytest
 
@@ -11,7 +10,7 @@ from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.forms import Forms, fill
 from eadpr.supervision.pairs import Pair
-from tests.supervision_toy import TOWNS, write_collection
+from tests.supervision_toy import write_collection
 from tests.test_distractors import ALLOW_ALL
 
 TEXT = "Ann liked tea. She was born in Rome.\nRome is old. So is she."
@@ -74,58 +73,30 @@ def test_an_answer_stands_in_what_is_filled_only_where_it_may():
     assert made(row(BORN, OLD), BOB, CID, may_hold_answer=False).reason == "kept"
 
 
-class OneSwap(NamedTuple):
-    """Lends every question the same answer."""
-
-    other: str | None = "Oslo"
-
-    def draw_answer(self, pair: Pair, number: int) -> str | None:
-        return self.other
-
-
-ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled", "swapped"]})
-
-
-@pytest.mark.parametrize(("evidence", "of", "other", "expected"), [
-    (row(BORN), pair(), "Oslo", ("kept", "Ann liked tea. She was born in Oslo.\nOslo is old. So is she.")),
-    (row(BORN), pair(), None, ("no_swap", None)),
-    (row(BORN), pair(["Paris"]), "Oslo", ("no_swap", None)),
-    (row(BORN), pair(["Rome", "in Oslo"]), "Oslo", ("holds_answer", None)),
-    (row(), pair(), "Oslo", ("no_evidence", None)),
-])  # fmt: skip
-def test_swapped(evidence, of, other, expected):
-    settings = ALLOW_ALL.model_copy(update={"forms": ["swapped"]})
-    ((_, _, attempt),) = Forms(settings, None, OneSwap(other)).attempts(of, [evidence], {})
-    found = attempt.distractor
-    assert (attempt.reason, found and found.text) == expected
-    if found:
-        assert (found.form, found.removed) == ("swapped", [Span(31, 35), Span(37, 41)])
+ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled"]})
 
 
 def test_forms_of_evidence_and_placebos_in_order():
-    """Gold and pseudo-evidence share a sentence, which is filled alike; placebos are filled with others, and not
-    swapped; a placebo of words is not filled."""
+    """Gold and pseudo-evidence share a sentence, which is filled alike; placebos are filled with others; a placebo of
+    words is not filled."""
     rows = [
         row(OLD, strategy="placebo"), row(BORN), row(Span(0, 3), strategy="placebo_words"),
         row(BORN, OLD, strategy="gold"),
     ]  # fmt: skip
-    forms = Forms(ALL_FORMS, Giving(CID, BOB, DAN), OneSwap())
+    forms = Forms(ALL_FORMS, Giving(CID, BOB, DAN))
     found = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
         for row, form, attempt in forms.attempts(pair(), rows, {})
     ]
-    swap = "Ann liked tea. She was born in Oslo.\nOslo is old. So is she."
     assert found == [
         ("placebo", "cut", "kept", "Ann liked tea. She was born in Rome. So is she."),
         ("placebo", "filled", "kept", f"Ann liked tea. She was born in Rome.\n{DAN} So is she."),
         ("pseudo", "cut", "kept", "Ann liked tea. Rome is old. So is she."),
         ("pseudo", "filled", "kept", f"Ann liked tea. {CID}\nRome is old. So is she."),
-        ("pseudo", "swapped", "kept", swap),
         ("placebo_words", "cut", "kept", "liked tea. She was born in Rome.\nRome is old. So is she."),
         ("placebo_words", "filled", "not_sentences", None),
         ("gold", "cut", "kept", "Ann liked tea. So is she."),
         ("gold", "filled", "kept", f"Ann liked tea. {CID}\n{BOB} So is she."),
-        ("gold", "swapped", "kept", swap),
     ]
 
 
@@ -135,14 +106,13 @@ def test_no_two_placebos_have_the_same_filler(first):
     rows = [row(TEA, strategy="placebo"), row(OLD, strategy="placebo_second")]
     settings = ALLOW_ALL.model_copy(update={"forms": ["filled"]})
     ordered = [row(BORN), rows[first], rows[1 - first]]
-    found = Forms(settings, Giving(CID, BOB, DAN), None).attempts(pair(), ordered, {})
+    found = Forms(settings, Giving(CID, BOB, DAN)).attempts(pair(), ordered, {})
     expected = {"pseudo": [CID], "placebo": [BOB], "placebo_second": [DAN]}
     assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == expected
 
 
 def test_the_stage_writes_every_form_and_counts_it(tmp_path):
-    """Fillers are sentences of other persons; swapped are the towns of the training questions among themselves, and of
-    the others. Without `filled` and `swapped` the cut ones are the same."""
+    """Fillers are sentences of other persons. Without `filled` the cut ones are the same."""
     records, positives = write_collection(tmp_path)
     rows = [
         Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(20, 46, 2.0)], [0], 0.1),
@@ -159,7 +129,7 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path):
     written = list(tables.rows(out / "distractors.parquet", Distractor))
     assert [row for row in written if row.form == "cut"] == alone
     found = {(d.question_id, d.strategy, d.form): d.text for d in written}
-    assert count == len(found) == 8
+    assert count == len(found) == 6
     start, _, end = found["q0", "pseudo", "filled"].partition("Person 0 liked tea. ")
     assert start == ""
     assert end.endswith(" Nobody knows why.")
@@ -167,9 +137,6 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path):
     assert "Arlo" not in end
     assert found["q0", "placebo", "filled"].endswith(" Person 0 was born in Arlo. Nobody knows why.")
     assert not found["q0", "placebo", "filled"].startswith(("Person 0", end.split(".")[0]))
-    towns = [found[i, "pseudo", "swapped"].split()[-4].rstrip(".") for i in ("q0", "q4")]
-    assert towns[0] in set(TOWNS[:4]) - {"Arlo"}
-    assert towns[1] in set(TOWNS[4:]) - {"Elmar"}
     report = json.loads((out / "report.json").read_text())
     counts = {"pairs": 2, "kept": 1, "dropped": {"no_evidence": 1}}
     assert report["toy/train"]["pseudo"] == dict.fromkeys(ALL_FORMS.forms, counts)

@@ -27,7 +27,7 @@ SETS = Sets(train=["toy/train"], evaluate=[], annotator=[])
 
 
 def rows() -> list[dict]:
-    """Questions of two kinds, so that answers are swapped; the last has no evidence."""
+    """Questions of two kinds; the last has no evidence."""
     made = []
     for i, town in enumerate(TOWNS):
         text = f"Person {i} liked tea. Person {i} was born in {town}. They left in 19{i}1. Nobody knows why at all."

@@ -2,17 +2,15 @@
 
 import json
 from collections import Counter
-from contextlib import nullcontext
 from itertools import combinations, pairwise, permutations
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from eadpr.robustness import generate
 from eadpr.robustness.config import Generation
 from eadpr.robustness.generate import NearDuplicateInputs
-from eadpr.robustness.rules import by_rule, removed, reordered, replaced, swapped
+from eadpr.robustness.rules import by_rule, removed, reordered, replaced
 from eadpr.runtime.model_folders import NO_FILES
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -122,15 +120,6 @@ def test_replaced_fills_two_gaps_where_sentences_touch():
     assert both.text == "The tea was green. Nobody knows why."
 
 
-def test_swapped_states_another_answer_wherever_its_own_stood():
-    others = ["Rome", "Oslo"]
-    swaps = SimpleNamespace(draw_answer=lambda pair, number: others[number] if number < 2 else None)
-    make = by_rule(swapped(swaps))
-    twice = ADA._replace(positive=Passage("p", "Ada", "Ada, of London, was born in London. She liked tea.", None))
-    assert texts(make, twice) == [f"Ada, of {other}, was born in {other}. She liked tea." for other in others]
-    assert texts(make, ADA._replace(positive=Passage("p", "Ada", "She liked tea.", None))) == []
-
-
 # What is kept
 
 
@@ -185,7 +174,7 @@ def write_people(folder: Path) -> NearDuplicateInputs:
     tables.write(folder / "positives" / "positives.parquet", Positive, rows)
     rows = [
         Distractor("q0", "p0", "pseudo", 0, "cut", "Ada saw Hill. A river ran.", [Span(0, 22)]),
-        Distractor("q0", "p0", "pseudo", 0, "swapped", "Ada was born in x. Ada saw Hill. A river ran.", [Span(16, 21)]),
+        Distractor("q0", "p0", "pseudo", 0, "filled", "Bob ran. Ada saw Hill. A river ran.", [Span(0, 22)]),
     ]
     tables.write(folder / "distractors" / "distractors.parquet", Distractor, rows)
     tables.write(folder / "positives" / "folds.parquet", Fold, [Fold("t", "train", 0)])
@@ -210,7 +199,7 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
         seen.append((one.question.id, one.positive.id, one.text))
         return [Candidate("", text) for text in of_question[one.question.id][numbers.start : numbers.stop]]
 
-    monkeypatch.setattr(generate, "generator", lambda *_: nullcontext(make))
+    monkeypatch.setattr(generate, "choose_generator", lambda *_: make)
     rows, report = write(inputs, tmp_path / "out", settings(per_question=2))
     expected = [("q0", "p0", 0, "B."), ("q1", "p1", 0, "D."), ("q1", "p1", 1, "E."), ("q2", "p1", 0, "F.")]
     assert [(row.question_id, row.passage_id, row.number, row.text) for row in rows] == expected
@@ -230,13 +219,12 @@ OF_ADA = {
     "removed": {"Ada saw Hill.", "A river ran."},
     "replaced": {f"{name} was born in Town{i}. Ada saw Hill. A river ran." for i, name in enumerate(PEOPLE) if i},
     "reordered": {"A river ran. Ada saw Hill."},
-    "swapped": {"Ada was born in Town1. Ada saw Hill. A river ran."},
 }
 
 
 @pytest.mark.parametrize("kind", OF_ADA)
 def test_the_kinds_of_a_positive(tmp_path, kind):
-    """Fillers and answers come from Bob and Cem; the corpus has Ada's passage without its evidence, as `removed` makes
+    """Fillers come from Bob and Cem; the corpus has Ada's passage without its evidence, as `removed` makes
     it first. No kind leaves an answer."""
     own = settings(kind, per_question=40, candidates=40)
     rows, report = write(write_people(tmp_path), tmp_path / "out", own)

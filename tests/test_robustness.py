@@ -9,12 +9,11 @@ import pytest
 
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MADE
-from eadpr.evaluation.question_tables import RankedAmong, ranking_among
 from eadpr.report.config import MeasuredBy
 from eadpr.robustness import evaluate as robustness_evaluate
 from eadpr.robustness import searchers
-from eadpr.robustness.config import AMONG, Robustness
-from eadpr.robustness.evaluate import Joined, RobustnessInputs, RobustnessSettings, run
+from eadpr.robustness.config import Robustness
+from eadpr.robustness.evaluate import RobustnessInputs, RobustnessSettings, run
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.runtime.machine import Machine
@@ -35,23 +34,6 @@ pytestmark = pytest.mark.robustness
 
 COUNTS = [0, 1, 3]
 REPORTED = {"generator": "removed", "near_duplicates": 12}
-
-
-def test_first_among_look_alikes_by_hand(tmp_path):
-    """Of q0 the second positive beats its look-alikes but the last, q1 ties, q2 has none but the last, q3 no
-    positive."""
-    added = [
-        NearDuplicate(f"q{question}", "", number, "removed", "", "")
-        for question, number in [(0, 0), (1, 0), (3, 0), (0, 2), (2, 2)]
-    ]
-    asked = [small.question(f"q{i}", "", []) for i in range(4)]
-    joined = Joined(None, asked, {"q0": ["a", "b"], "q1": ["c"], "q2": ["d"]}, added)
-    stored = small.write_vectors(tmp_path, [[4], [3], [1], [6], [1], [1], [5], [3], [9]])
-    row_of = dict(zip("abcd", range(5, 9), strict=True))
-    for count, expected in ((3, {0: True, 1: False}), (5, {0: False, 1: False, 2: True}), (0, {})):
-        own, questions = joined.look_alikes(count), np.ones((4, 1), np.float32)
-        first = searchers.compare_scores(own, row_of, stored, questions, [*own]) if own else []
-        assert dict(zip(own, first, strict=True)) == expected
 
 
 # The stage on a small collection with a random encoder
@@ -136,20 +118,20 @@ def first_ranks(order: list[int], question, added: list[NearDuplicate], count: i
     return kept[: EVALUATE.depth]
 
 
-def rows_among(ranked: list[list[int]], added: list[NearDuplicate]) -> list[tuple]:
-    """Question, passage or near-duplicate, rank."""
-    corpus = small.passages()
-    told = [(passage.id, None, None) for passage in corpus] + [(None, row.question_id, row.number) for row in added]
-    asked = zip(QUESTIONS[1:], ranked, strict=True)
-    return [(question.id, *told[row], rank) for question, own in asked for rank, row in enumerate(own, start=1)]
-
-
-def ranking_of(folder: Path, count: int) -> list[tuple]:
-    return [row[:5] for row in tables.rows(ranking_among(folder, count), RankedAmong)]
-
-
-def check_among(path: Path, expected: dict[str, bool]) -> None:
-    assert {o.question_id: o.value for o in outcomes(path) if o.metric == AMONG} == expected
+def check_rankings(arm, prepare, expected: list[list[list[int]]]) -> None:
+    """Rankings of the stage against ranks of rows, for each count but 0; rows behind the corpus's were added."""
+    joined, corpus = robustness_evaluate.read_joined(arm, SETTINGS), small.passages()
+    with prepare(joined, arm, SETTINGS) as open_search:
+        for count, ranked in zip(COUNTS[1:], expected[1:], strict=True):
+            with open_search(sum(row.number < count for row in joined.added)) as search:
+                rows = list(robustness_evaluate.rank(joined, search, EVALUATE.depth))
+            asked = zip(QUESTIONS[1:], ranked, strict=True)
+            assert [row[:3] for row in rows] == [
+                (question.id, corpus[row].id, rank)
+                for question, order in asked
+                for rank, row in enumerate(order, start=1)
+                if row < len(corpus)
+            ]
 
 
 def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None:
@@ -187,23 +169,12 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     encoder = load(arm.model, "question")
     vectors_of = embed(encoder, encoder.question_ids([q.question for q in QUESTIONS[1:]]))
     scores = (vectors_of.astype(np.float64) @ vectors.astype(np.float64).T).astype(np.float32)
-    corpus = small.passages()
-    place = {passage.id: row for row, passage in enumerate(corpus)}
-    third = {row.question_id: row.passage_id for row in tables.rows(arm.positives / "positives.parquet", Positive)}
-    orders = [np.lexsort((np.arange(len(own)), -own)).tolist() for own in scores]
+    orders, expected = [np.lexsort((np.arange(len(own)), -own)).tolist() for own in scores], []
     for count in COUNTS:
         ranked = [first_ranks(o, q, added, count) for o, q in zip(orders, QUESTIONS[1:], strict=True)]
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
-        if count:
-            assert ranking_of(tmp_path / "out", count) == rows_among(ranked, added)
-        among = {}
-        for question, own in zip(QUESTIONS[1:], scores, strict=True):
-            own_rows = [i for i, row in enumerate(added) if row.question_id == question.id and row.number < count]
-            beside = [len(corpus) + i for i in own_rows]
-            if beside:
-                among[question.id] = own[place[third[question.id]]] > own[beside].max()
-        check_among(tmp_path / "out" / f"{count}.parquet", among)
-    assert set(among.values()) == {True, False}
+        expected.append(ranked)
+    check_rankings(arm, searchers.prepare_dense, expected)
     by_count = [outcomes(tmp_path / "out" / f"{n}.parquet") for n in COUNTS]
     drop = [np.mean([o.value for o in of_count if o.metric == "mrr10"]) for of_count in by_count]
     assert drop[2] < drop[0]
@@ -217,7 +188,6 @@ def test_bm25_ranks_everything_anew(arm, tmp_path):
     bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
     run(bm25, tmp_path / "out", SETTINGS, searchers.prepare_bm25)
     corpus, added = small.passages(), added_to(arm)
-    third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
     expected = []
     for count in COUNTS:
         numbered = [(i, row) for i, row in enumerate(added) if row.number < count]
@@ -229,35 +199,12 @@ def test_bm25_ranks_everything_anew(arm, tmp_path):
             first_ranks([rows[name] for name, _ in found], question, added, count)
             for found, question in zip(hits, QUESTIONS[1:], strict=True)
         ]
-        expected.append(rows_among(ranked, added))
+        expected.append(ranked)
         check_outcomes(positives, tmp_path / "out" / f"{count}.parquet", ranked)
-        among = {}
-        for question, found in zip(QUESTIONS[1:], map(dict, hits), strict=True):
-            own = [name for name, row, *_ in joined if added[row - len(corpus)].question_id == question.id]
-            if own and question.id in third:
-                among[question.id] = found.get(third[question.id], 0) > max(found.get(name, 0) for name in own) + 5e-5
-        check_among(tmp_path / "out" / f"{count}.parquet", among)
-    assert len(among) > 1
-    assert [ranking_of(tmp_path / "out", count) for count in COUNTS[1:]] == expected[1:]
+    check_rankings(bm25, searchers.prepare_bm25, expected)
     assert max(rows[name] for name, _ in hits[0][: EVALUATE.depth]) >= len(corpus) > max(ranked[0])
     assert len(ranked[0]) == EVALUATE.depth
     assert max(map(max, filter(None, ranked))) >= len(corpus)
-
-
-def test_a_tie_at_the_end_of_the_hits_counts_against_bm25(tmp_path):
-    """Of each question one hit is asked for at first. The near-duplicate of `tea` is the positive once more, and ranked
-    behind it; that of `cup` says so much else that it scores less. `rain` has a near-duplicate without its word."""
-    texts = {"p1": "ada liked tea", "p2": "bob had a cup", "p3": "rain fell", "p4": "a river ran"}
-    passages = [Passage(name, "", text, None) for name, text in texts.items()]
-    tables.write(tmp_path / "passages.parquet", Passage, passages)
-    added = ["ada liked tea", "bob had a cup of what nobody knows or ever will", "snow fell"]
-    asked = [small.question(word, word, []) for word in ("tea", "cup", "rain")]
-    near = [NearDuplicate(one.id, "", 0, "removed", "", text) for one, text in zip(asked, added, strict=True)]
-    joined = Joined(None, asked, {one.id: [f"p{i}"] for i, one in enumerate(asked, start=1)}, near)
-    shallow = SETTINGS._replace(bm25=SETTINGS.bm25.model_copy(update={"depth": 1}))
-    inputs = RobustnessInputs(tmp_path, None, None, None, None)
-    with searchers.prepare_bm25(joined, inputs, shallow) as open_searcher, open_searcher(3) as searcher:
-        assert searcher.positive_first([0, 1, 2]) == [False, True, True]
 
 
 def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[str, float]]]:
@@ -288,11 +235,6 @@ AFTER = {  # generator -> arm -> top1 of q1 to q4 with one and with three
         "eadpr": ([1, 1, 1, 0], [0, 0, 0, 0]),
         "eadpr-2": ([1, 1, 1, 0], [0, 0, 0, 0]),
     },
-    "swapped": {
-        "dpr": ([0, 0, 0, 1], [0, 0, 0, 0]),
-        "eadpr": ([0, 1, 0, 0], [0, 1, 0, 0]),
-        "eadpr-2": ([0, 0, 0, 1], [0, 0, 0, 1]),
-    },
 }
 TRAININGS = {"dpr": ["dpr"], "eadpr": ["eadpr", "eadpr-2"]}
 MADE_BY = {"questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9, "dropped": {"shared": 2}}
@@ -300,12 +242,11 @@ MADE_BY = {"questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9, 
 
 @pytest.fixture
 def measured(tmp_path, undrawn):
-    for generator, by_arm in AFTER.items():
+    for generator, by_arm in (AFTER | {"given": AFTER["replaced"]}).items():
         for arm_name, after in by_arm.items():
             own = tmp_path / "robustness" / generator / arm_name
             for n, of_count in zip(COUNTS, (BEFORE[arm_name], *after), strict=True):
-                found = {"top1": of_count, "mrr3": of_count} | ({AMONG: of_count} if n else {})
-                write_outcomes(own / f"{n}.parquet", found)
+                write_outcomes(own / f"{n}.parquet", {"top1": of_count, "mrr3": of_count})
             files.write_json(own / MADE, MADE_BY | {"generator": generator})
     return tmp_path
 
@@ -324,11 +265,7 @@ def test_the_report_by_hand(measured):
     assert "9 near-duplicates of 4 questions of all sets; 3 have all that were asked for, 1 have none. Dropped:" in text
     assert "(2 in all)" in text
     lines = cells(text)
-    assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3", "top-1 among look-alikes"]
-    assert [line[-1] for line in lines if line[0].startswith("dpr, ")] == ["–", "50.0", "25.0"]
-    among = text.partition("Top-1 among look-alikes: ")[2]
-    assert "4 questions have both." in among
-    assert [line[0] for line in cells(among)] == ["difference", "eadpr − dpr at 3"]
+    assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3"]
     shown = {line[0]: line[1] for line in lines}
     assert [shown[f"dpr, {n}"] for n in COUNTS] == ["75.0", "50.0", "25.0"]
     assert [shown[f"eadpr, {n}"] for n in COUNTS] == ["75.0", "75.0", "50.0"]
@@ -339,32 +276,20 @@ def test_the_report_by_hand(measured):
     }  # fmt: skip
 
 
-def test_of_questions_without_near_duplicates_nothing_is_compared(measured):
-    for path in (measured / "robustness" / "removed").glob("*/[13].parquet"):
-        rows = [row for row in tables.rows(path, Outcome) if row.metric != AMONG]
-        tables.write(path, Outcome, rows)
-    text = reported(measured, ["removed"])
-    assert text.startswith("# Near-duplicates: removed\n")
-    assert text.endswith("No question of this set has near-duplicates of its own and a positive; others join it.")
-    assert "| dpr, 3 " in text
-    assert "dpr: 3 − 0" not in text
-
-
 def test_the_report_begins_with_what_costs_each_arm_most(measured):
-    """Of removed and replaced dpr loses 50 and 25 points, eadpr 25 and 75; swapped, which cost dpr 75, are no goal."""
-    text = reported(measured, ["swapped", "removed", "replaced"])
+    """Of removed and replaced dpr loses 50 and 25 points, eadpr 25 and 75."""
+    text = reported(measured, ["removed", "replaced"])
     assert text.startswith("# Near-duplicates at their worst\n")
     assert "(removed, replaced). An arm is judged by the kind that leaves it the least:" in text
     assert "the evidence was taken out (removed" in text
-    assert "Beside it swapped, a probe without" in text
-    _, dpr, eadpr, head, *lines = cells(text.partition("# Near-duplicates: swapped\n")[0])
+    _, dpr, eadpr, head, *lines = cells(text.partition("# Near-duplicates: removed\n")[0])
     assert (dpr, eadpr) == (["dpr", "removed", "75.0", "25.0"], ["eadpr", "replaced", "75.0", "0.0"])
-    assert head == ["difference", "top-1, worst", "top-1, swapped (no goal)"]
+    assert head == ["difference", "top-1, worst"]
     assert {line[0]: [cell.split()[0] for cell in line[1:]] for line in lines if "[" in line[1]} == {
-        "dpr: 3 − 0": ["-50.0", "-75.0"], "eadpr: 3 − 0": ["-75.0", "-50.0"], "eadpr − dpr at 3": ["-25.0", "+25.0"],
-        "change of eadpr − change of dpr": ["-25.0", "+25.0"],
+        "dpr: 3 − 0": ["-50.0"], "eadpr: 3 − 0": ["-75.0"], "eadpr − dpr at 3": ["-25.0"],
+        "change of eadpr − change of dpr": ["-25.0"],
     }  # fmt: skip
-    assert reported(measured, ["swapped"]).startswith("# Near-duplicates: swapped\n")
+    assert reported(measured, ["given"]).startswith("# Near-duplicates: given\n")
 
 
 def test_the_stages_run_as_commands(arm, tmp_path):

@@ -6,7 +6,7 @@ import typer
 
 
 def main(
-    arm: list[str] = typer.Option([], help="A ranking by name: eadpr, eadpr+removed-5; by default all of the report."),
+    arm: list[str] = typer.Option([], help="A ranking by name; by default all of the report."),
     question_set: list[str] = typer.Option([], "--set", help="set/split; by default all of sets.evaluate."),
     depth: int = typer.Option(20, min=1, help="Passages shown of each ranking."),
     collection: str = typer.Option(None, help="By default the only one in data/ that has a report."),
@@ -16,6 +16,6 @@ def main(
     from eadpr.explorer import explore
 
     name = explore.find_collection(Path("data"), collection)
-    inputs, settings, sets, made = explore.find_outputs(Path("data") / name, Path("reports") / name)
+    inputs, settings, sets = explore.find_outputs(Path("data") / name, Path("reports") / name)
     page, chosen = out or Path(f"explore-{name}.html"), {"arms": arm, "question_sets": question_set, "depth": depth}
-    return explore.run(inputs, page, name, settings, sets, counts=made.near_duplicates, **chosen)
+    return explore.run(inputs, page, name, settings, sets, **chosen)

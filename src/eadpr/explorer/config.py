@@ -4,7 +4,6 @@ from eadpr.runtime.section import Section
 
 
 class Explore(Section):
-    """`rankings` are all that the pipeline makes; `near_duplicates` how many per question joined the corpus."""
+    """`rankings` are all that the pipeline makes."""
 
     rankings: list[str]
-    near_duplicates: list[int]

@@ -9,9 +9,8 @@ import pandas as pd
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions, read_members
 from eadpr.explorer import gather, overview, words
-from eadpr.explorer.config import Explore
 from eadpr.explorer.page import make_page
-from eadpr.explorer.rankings import ExploreInputs, ShownRanking, list_rankings, read_ranking, read_texts
+from eadpr.explorer.rankings import ExploreInputs, ShownRanking, list_rankings, read_ranking
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
 from eadpr.report.notes import NOTES
@@ -32,13 +31,12 @@ def run(
     settings: ReportArms,
     sets: Sets,
     *,
-    counts: Sequence[int] = (),
     arms: Sequence[str] = (),
     question_sets: Sequence[str] = (),
     depth: int = DEPTH,
 ) -> str:
-    """Write the page and return a summary of it; `counts` of near-duplicates per question joined the corpus."""
-    available = {ranking.name: ranking for ranking in list_rankings(inputs, settings, counts)}
+    """Write the page and return a summary of it."""
+    available = {ranking.name: ranking for ranking in list_rankings(inputs, settings)}
     _check_names("arm", arms, available)
     _check_names("set", question_sets, sets.evaluate)
     shown = [available[name] for name in dict.fromkeys(arms)] or [one for one in available.values() if one.by_default]
@@ -51,7 +49,6 @@ def run(
         "collection": collection,
         "depth": depth,
         "arms": [ranking.name for ranking in shown],
-        "aside": [ranking.name for ranking in shown if ranking.generator and not arms],
         "descriptions": [ranking.description for ranking in shown],
         "readersOfPaths": settings.of_paths,
         "evidence": words.EVIDENCE.get(settings.strategy, f"evidence: what “{settings.strategy}” takes for it"),
@@ -59,7 +56,9 @@ def run(
         **_question_columns(questions, records),
         **_measures(inputs, shown, questions, settings),
     }
-    texts = read_texts(numbers, PassageStore(inputs.records / "passages.parquet"), shown)
+    store = PassageStore(inputs.records / "passages.parquet")
+    rows = store.rows([*numbers])
+    texts = map(list, zip(numbers, store.titles(rows), store.texts(rows), strict=True))
     page = make_page(collection, data, details, texts)
     with files.replacing(out) as temporary:
         temporary.write_bytes(page)
@@ -78,11 +77,11 @@ def find_collection(data: Path, name: str | None) -> str:
     return name
 
 
-def find_outputs(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets, Explore]:
+def find_outputs(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets]:
     """Return the inputs and settings that the pipeline made for a collection."""
     names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1])
     inputs = ExploreInputs(*(collection / name for name in names), report)
-    return inputs, *read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets, explore=Explore)
+    return inputs, *read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets)
 
 
 def _check_names(option: str, names: Sequence[str], available: Iterable[str]) -> None:

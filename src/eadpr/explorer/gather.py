@@ -7,7 +7,7 @@ from typing import Any
 
 from eadpr.evaluation.metrics import GIVEN, load_judge
 from eadpr.evaluation.question_tables import ReadAnswer
-from eadpr.explorer.rankings import AddedPassage, ExploreInputs, RankedPassages, ShownRanking
+from eadpr.explorer.rankings import ExploreInputs, RankedPassages, ShownRanking
 from eadpr.explorer.words import PLACEBOS
 from eadpr.report.config import ReportArms
 from eadpr.storage import tables
@@ -21,7 +21,7 @@ def details(
     questions: Sequence[Question],
     rankings: Sequence[RankedPassages],
     settings: ReportArms,
-    numbers: dict[str | AddedPassage, int],
+    numbers: dict[str, int],
 ) -> Iterator[dict[str, Any]]:
     """Yield the details of every question, in order; `numbers` gets the number of each passage, by first use."""
     judge = load_judge(inputs.records, inputs.positives / "positives.parquet", questions)
@@ -35,11 +35,10 @@ def details(
         passages |= dict.fromkeys(positives[question.id])
         for passage in passages:
             numbers.setdefault(passage, len(numbers))
-        of_corpus = [passage for passage in passages if not isinstance(passage, AddedPassage)]
         edges = {}
-        for passage, text in zip(of_corpus, store.texts(store.rows(of_corpus)), strict=True):
+        for passage, text in zip(passages, store.texts(store.rows([*passages])), strict=True):
             edges[passage] = _edges(answer_spans(question.answers, text, question.answer_kind))
-        hits = judge(question, of_corpus) if of_corpus else []  # near-duplicates are no hits
+        hits = judge(question, [*passages]) if passages else []
         shown_positives = []
         for passage, positive in positives[question.id].items():
             by_form = _group_by_form(scores, (question.id, passage))
@@ -47,7 +46,7 @@ def details(
             shown_positives.append(ids_and_scores | positive)
         yield {
             "ranked": [[[numbers[passage], score] for passage, score in ranking] for ranking in ranked],
-            "hits": [[numbers[i], edges[i]] for i, hit in zip(of_corpus, hits, strict=True) if hit],
+            "hits": [[numbers[i], edges[i]] for i, hit in zip(passages, hits, strict=True) if hit],
             "relevant": sorted(numbers[i] for i in relevant[question.id] if i in passages),
             "positives": shown_positives,
             "read": answers[question.id],

@@ -58,11 +58,6 @@ def describe_ranking(name: str, settings: ReportArms) -> str:
     return "one ranking made of two" if name in settings.fused else ""
 
 
-def describe_near_duplicates(name: str, generator: str, count: int) -> str:
-    many = "a near-duplicate" if count == 1 else f"{count} near-duplicates"
-    return f"{name}’s ranking when {many} of each question's positive stood in the corpus, made by {generator}"
-
-
 def explain_form(variant: str) -> str:
     name = variant.removesuffix(CUT)
     text = FORMS.get(name, f"without what “{name}” takes for evidence")

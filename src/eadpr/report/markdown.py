@@ -17,7 +17,6 @@ TITLES = {
     "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}",
     "em_": "EM, top-{}", "f1_": "F1, top-{}", "em": "answer EM", "f1": "answer F1", "sp_em": "support EM",
     "sp_f1": "support F1", "joint_em": "joint EM", "joint_f1": "joint F1",
-    "among_look_alikes": "top-1 among look-alikes",
 }  # fmt: skip
 # What the columns of the report and of the explorer mean.
 MEANINGS = {

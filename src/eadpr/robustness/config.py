@@ -7,12 +7,10 @@ from pydantic import Field, model_validator
 from eadpr.runtime.section import Section
 from eadpr.supervision.config import Strategy, WriterKind
 
-# By rule: `kinds` says what each is. Of these the evidence is gone, so that none should be ranked before a positive.
+# By rule (`rules`): the evidence is gone, so that none should be ranked before a positive.
 Goal = Literal["removed", "replaced", "reordered"]
-Generator = Literal[Goal, "swapped", WriterKind]
+Generator = Literal[Goal, WriterKind]
 GOALS: tuple[Goal, ...] = get_args(Goal)
-PROBE: Generator = "swapped"
-AMONG = "among_look_alikes"  # a metric of `robustness` alone
 
 
 class NearDuplicates(Section):

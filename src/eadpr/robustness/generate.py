@@ -10,14 +10,13 @@ Texts are the same where only white space differs.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from eadpr.robustness.config import Generation
-from eadpr.robustness.rules import by_rule, removed, reordered, replaced, swapped
+from eadpr.robustness.rules import by_rule, removed, reordered, replaced
 from eadpr.runtime import files
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
@@ -25,7 +24,6 @@ from eadpr.storage import questions, tables
 from eadpr.storage.records import NearDuplicate, Passage, Span
 from eadpr.supervision.fillers import pool_fillers
 from eadpr.supervision.pairs import read_pairs
-from eadpr.supervision.swaps import Swaps
 from eadpr.writers.choose import make_generator
 from eadpr.writers.config import Writer
 from eadpr.writers.original import Candidate, Generate, Original, find_defect, make_original, squash_spaces
@@ -58,12 +56,10 @@ def write_near_duplicates(
     )
     dropped: Counter[str] = Counter()
     made: list[NearDuplicate] = []
-    with (
-        generator(settings, writer, inputs) as make,
-        progress(f"near-duplicates by {settings.generator}", None, "questions") as advance,
-    ):
+    generate = choose_generator(settings, writer, inputs)
+    with progress(f"near-duplicates by {settings.generator}", None, "questions") as advance:
         for original in originals:
-            made += near_duplicates(original, settings, make, dropped)
+            made += near_duplicates(original, settings, generate, dropped)
             advance(1)
     rows = list(_unlike_all(made, _in_corpus(inputs.records / "passages.parquet", made), dropped))
     counts = Counter(row.question_id for row in rows)
@@ -88,33 +84,26 @@ def _read_evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[
     return {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in rows}
 
 
-@contextmanager
-def generator(settings: Generation, writer: Writer | None, inputs: NearDuplicateInputs) -> Iterator[Generate]:
-    """Yield the generator that the settings name."""
-    seed = settings.seed
+def choose_generator(settings: Generation, writer: Writer | None, inputs: NearDuplicateInputs) -> Generate:
     match settings.generator:
         case "removed":
-            yield by_rule(removed(seed))
+            return by_rule(removed(settings.seed))
         case "replaced":
-            yield by_rule(replaced(pool_fillers(inputs.records / "passages.parquet", seed)))
+            return by_rule(replaced(pool_fillers(inputs.records / "passages.parquet", settings.seed)))
         case "reordered":
-            yield by_rule(reordered(seed))
-        case "swapped":
-            folds = inputs.positives / "folds.parquet"
-            yield by_rule(swapped(Swaps(seed, records=inputs.records, folds=folds)))
-        case _:
-            yield make_generator(writer, seed, sources=inputs.sources, raw=inputs.raw)
+            return by_rule(reordered(settings.seed))
+    return make_generator(writer, settings.seed, sources=inputs.sources, raw=inputs.raw)
 
 
 def near_duplicates(
-    original: Original, settings: Generation, make: Generate, dropped: Counter[str]
+    original: Original, settings: Generation, generate: Generate, dropped: Counter[str]
 ) -> list[NearDuplicate]:
     """Make at most `per_question`. The generator makes as many as are missing, up to `candidates` in all."""
     accepted: dict[str, Candidate] = {}
     requested = 0
     while len(accepted) < settings.per_question and requested < settings.candidates:
         end = min(settings.candidates, requested + settings.per_question - len(accepted))
-        candidates = make(original, range(requested, end))
+        candidates = generate(original, range(requested, end))
         for candidate in candidates:
             reason = find_defect(original.question, original.positive, candidate.text)
             if reason is None and squash_spaces(candidate.text) in accepted:

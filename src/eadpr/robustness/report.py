@@ -14,11 +14,11 @@ from eadpr.report import plots
 from eadpr.report.config import Pairs, ReportArms
 from eadpr.report.differences import Comparison, Trainings, difference_table, is_fixed
 from eadpr.report.summary import MeasuredRows, load_rows, select_set
-from eadpr.robustness.config import AMONG, GOALS, PROBE, Robustness
+from eadpr.robustness.config import GOALS, Robustness
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 
-ReadValues = Callable[[str, int, str], Trainings]  # the values of an arm among so many near-duplicates, in a column
+ReadValues = Callable[[str, int, str], Trainings]  # a metric of an arm among so many near-duplicates
 
 
 class Scope(NamedTuple):
@@ -66,87 +66,70 @@ def report_robustness(
 
 
 def report_set(measured: MeasuredRows, name: str, scope: Scope) -> list[str]:
-    """Return the means of a set, and paired differences where it has near-duplicates."""
+    """Return the means of a set and paired differences."""
     means = select_set(measured.rows, name)
-    present = set(means["metric"])
-    columns = [metric for metric in (*scope.settings.columns, AMONG) if metric in present]
-    parts = [f"## {name}", md.pivot(means, ["%, near-duplicates per question"], measured.outcomes.keys(), columns)]
-    if AMONG not in present:
-        return [*parts, "No question of this set has near-duplicates of its own and a positive; others join it."]
+    columns, compared = (
+        [metric for metric in metrics if metric in set(means["metric"])]
+        for metrics in (scope.settings.columns, scope.settings.differences)
+    )
 
     def read(arm: str, count: int, metric: str) -> Trainings:
         return measured.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
 
-    compared = [metric for metric in scope.settings.differences if metric in present]
-    look_alikes = [compare_among_most(read, pair, [AMONG], scope.most) for pair in scope.pairs]
     return [
-        *parts,
+        f"## {name}",
+        md.pivot(means, ["%, near-duplicates per question"], measured.outcomes.keys(), columns),
         *difference_table(list_changes(read, compared, scope), md.titles(compared), scope.settings),
-        f"{md.title(AMONG).capitalize()}: without the rest of the corpus, of a question's positives and its own"
-        " near-duplicates alone, whether a positive scores highest; a tie counts as no."
-        f" {means[means['metric'] == AMONG]['n'].max():,.0f} questions have both.",
-        *difference_table(look_alikes, [md.title(AMONG)], scope.settings),
     ]
 
 
 def report_worst(results: Mapping[str, MeasuredRows], name: str, scope: Scope) -> list[str]:
-    """Return tables, by the first metric that was measured, of the kind without evidence that costs each arm most, and
-    of the kind with a wrong answer in its place; nothing for a set without near-duplicates."""
-    means = {generator: select_set(measured.rows, name) for generator, measured in results.items()}
-    goals = [goal for goal in GOALS if goal in results and AMONG in set(means[goal]["metric"])]
-    if not goals:
+    """Return tables, by the first metric that was measured, of the kind by rule that costs each arm most; nothing
+    without such a kind."""
+    means = {goal: select_set(results[goal].rows, name) for goal in GOALS if goal in results}
+    if not means:
         return []
-    most, measured = scope.most, set(means[goals[0]]["metric"])
+    most, measured = scope.most, set(next(iter(means.values()))["metric"])
     metric = next(metric for metric in (*scope.settings.differences, *scope.settings.columns) if metric in measured)
-    shares = {generator: of[of["metric"] == metric].set_index("row")["mean"] for generator, of in means.items()}
-    worst = {arm: min(goals, key=lambda goal, row=f"{arm}, {most}": shares[goal][row]) for arm in scope.arms}
+    shares = {goal: of[of["metric"] == metric].set_index("row")["mean"] for goal, of in means.items()}
+    worst = {arm: min(shares, key=lambda goal, row=f"{arm}, {most}": shares[goal][row]) for arm in scope.arms}
     rows = [
         [arm, kind, *(f"{100 * shares[kind][f'{arm}, {n}']:.1f}" for n in (0, most))] for arm, kind in worst.items()
     ]
     title = md.title(metric)
-    columns = {f"{title}, worst": worst}
-    meaning = "Each arm with its worst kind. The intervals do not count that it was chosen by these very figures."
-    if PROBE in results:
-        columns[f"{title}, {PROBE} (no goal)"] = dict.fromkeys(worst, PROBE)
-        meaning += (
-            f" Beside it {PROBE}, a probe without a goal: these state the relation, with a wrong answer, which a"
-            " retriever that does not know the fact cannot tell."
-        )
 
-    def read(arm: str, count: int, column: str) -> Trainings:
-        return results[columns[column][arm]].outcomes[f"{arm}, {count}"].of_trainings(name, metric)
+    def read(arm: str, count: int, metric: str) -> Trainings:
+        return results[worst[arm]].outcomes[f"{arm}, {count}"].of_trainings(name, metric)
 
     return [
         f"## {name}",
         "Near-duplicates whose evidence is gone answer nothing, so that none should stand before a positive, however"
-        f" the evidence was taken out ({', '.join(goals)}). An arm is judged by the kind that leaves it the least:",
+        f" the evidence was taken out ({', '.join(shares)}). An arm is judged by the kind that leaves it the least:",
         md.table(["%", "worst kind", f"{title} without near-duplicates", f"{title} with {most} per question"], rows),
-        meaning,
-        *difference_table(list_changes(read, [*columns], scope), [*columns], scope.settings),
+        "Each arm with its worst kind. The intervals do not count that it was chosen by these very figures.",
+        *difference_table(list_changes(read, [metric], scope), [f"{title}, worst"], scope.settings),
     ]
 
 
-def list_changes(read: ReadValues, columns: Sequence[str], scope: Scope) -> Iterator[Comparison]:
-    """Yield the change by the most near-duplicates for each arm, and the difference of these changes for each pair."""
+def list_changes(read: ReadValues, metrics: Sequence[str], scope: Scope) -> Iterator[Comparison]:
+    """Yield the change by the most near-duplicates for each arm; for each pair the difference among these, and of the
+    changes."""
+    most = scope.most
 
-    def read_change(arm: str, column: str) -> Trainings:
+    def read_change(arm: str, metric: str) -> Trainings:
         changed = []
-        for without, with_most in zip(read(arm, 0, column), read(arm, scope.most, column), strict=True):
+        for without, with_most in zip(read(arm, 0, metric), read(arm, most, metric), strict=True):
             changed.append(with_most.assign(sums=with_most["sums"] - without["sums"]))  # of the same questions
         return changed
 
     for arm in scope.arms:
-        sides = ((read(arm, scope.most, column), read(arm, 0, column)) for column in columns)
-        yield Comparison(f"{arm}: {scope.most} − 0", sides)
+        yield Comparison(f"{arm}: {most} − 0", ((read(arm, most, metric), read(arm, 0, metric)) for metric in metrics))
     for arm, reference in scope.pairs:
-        yield compare_among_most(read, (arm, reference), columns, scope.most)
-        sides = ((read_change(arm, column), read_change(reference, column)) for column in columns)
-        yield Comparison(f"change of {arm} − change of {reference}", sides, fixed=is_fixed(arm, reference))
-
-
-def compare_among_most(read: ReadValues, pair: tuple[str, str], columns: Sequence[str], most: int) -> Comparison:
-    sides = (tuple(read(arm, most, column) for arm in pair) for column in columns)
-    return Comparison(f"{pair[0]} − {pair[1]} at {most}", sides, fixed=is_fixed(*pair))
+        fixed = is_fixed(arm, reference)
+        sides = ((read(arm, most, metric), read(reference, most, metric)) for metric in metrics)
+        yield Comparison(f"{arm} − {reference} at {most}", sides, fixed=fixed)
+        sides = ((read_change(arm, metric), read_change(reference, metric)) for metric in metrics)
+        yield Comparison(f"change of {arm} − change of {reference}", sides, fixed=fixed)
 
 
 def list_points(means: pd.DataFrame, scope: Scope, sets: Sequence[str]) -> pd.DataFrame:

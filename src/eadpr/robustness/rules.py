@@ -1,11 +1,9 @@
-"""Near-duplicates by rule. Of the first three the evidence is gone, so that none should be ranked before a positive.
+"""Near-duplicates by rule. The evidence is gone, so that none should be ranked before a positive.
 
 removed    the positive without its evidence, as EADPR trains to tell it apart: the first is the distractor itself, less
            sentences in which an answer is left, the others lack ever more, and other, sentences too
 replaced   the positive with its evidence replaced by sentences of like length from elsewhere, drawn for each
 reordered  the sentences that are left, in another order in each
-swapped    the positive with its answer replaced by another question's of the same kind, others in each: a
-           probe, since it states the relation, wrongly
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +15,6 @@ import numpy as np
 from eadpr.supervision import forms
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.swaps import Swaps, swap_answers
 from eadpr.text import spans
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
@@ -76,17 +73,5 @@ def replaced(fillers: Fillers) -> Rule:
             if chosen is None:
                 return
             yield forms.replace_spans(original.positive.text, evidence, chosen)
-
-    return yield_texts
-
-
-def swapped(swaps: Swaps) -> Rule:
-    def yield_texts(original: Original) -> Iterator[str]:
-        pair = Pair(original.question, original.positive, None)
-        for number in count() if pair.answer_spans else ():
-            answer = swaps.draw_answer(pair, number)
-            if answer is None:
-                return
-            yield swap_answers(pair, answer)
 
     return yield_texts

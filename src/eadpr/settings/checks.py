@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection, Iterable
 from typing import get_args
 
-from eadpr.robustness.config import PROBE
 from eadpr.runtime.model_folders import SIDES, has_two_sides, is_folder, sides_differ
 from eadpr.settings.model import Layout, MultihopOf, Settings
 from eadpr.settings.yaml import SettingError
@@ -23,7 +22,7 @@ WORDS, SENTENCES = ("placebo_words", "placebo_inside"), ("placebo", "placebo_sec
 # The forms of the strategies that do not have every form.
 FORMS: dict[str, Collection[str]] = {
     **dict.fromkeys(WORDS, ("cut",)),
-    **dict.fromkeys(INSIDE, ("cut", "swapped", "written")),
+    **dict.fromkeys(INSIDE, ("cut", "written")),
     **dict.fromkeys(SENTENCES, ("cut", "filled")),
 }
 
@@ -153,7 +152,7 @@ def _check_strategies(layout: Layout, settings: Settings) -> None:
     used = {"probe.strategy": [probe.strategy], "probe.also": probe.also, "probe.placebos": probe.placebos}
     if "written" in settings.distractors.forms:
         used["written.strategies"] = settings.written.strategies
-    if set(layout.robustness.generators) - {"given", PROBE}:  # these two start from no distractor
+    if set(layout.robustness.generators) - {"given"}:  # which starts from no distractor
         used["near_duplicates.strategy"] = [settings.near_duplicates.strategy]
     for key, strategies in used.items():
         for strategy in strategies:

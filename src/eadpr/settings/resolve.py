@@ -197,7 +197,6 @@ def _shared_sections(
                 "bm25", *_trainings(layout), *repeats, *layout.fused, *layout.multihop,
                 *layout.reading.gold,
             ],
-            "near_duplicates": robustness.counts if robustness.generators else [],
         },
     }  # fmt: skip
 

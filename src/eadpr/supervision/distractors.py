@@ -17,7 +17,6 @@ from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import pool_fillers
 from eadpr.supervision.forms import KEPT, Attempt, Forms
 from eadpr.supervision.pairs import Pair, read_annotated_pairs
-from eadpr.supervision.swaps import Swaps
 
 Rows = tuple[Pair, list[Evidence]]
 # Takes pairs with their rows; yields them in order with the attempts of the form `written` by strategy.
@@ -33,9 +32,7 @@ def write_distractors(
     for member in tables.rows(records / "question_sets.parquet", SetMember):
         sets.setdefault(member.question_id, []).append(f"{member.question_set}/{member.split}")
     fillers = pool_fillers(records / "passages.parquet", settings.seed) if "filled" in settings.forms else None
-    folds = positives / "folds.parquet"
-    swaps = Swaps(settings.seed, records=records, folds=folds) if "swapped" in settings.forms else None
-    forms, counts = Forms(settings, fillers, swaps), Counter[tuple[str, str, str, str]]()
+    forms, counts = Forms(settings, fillers), Counter[tuple[str, str, str, str]]()
 
     def make_distractors() -> Iterator[Distractor]:
         joined = _join_evidence(records, positives / "positives.parquet", evidence)

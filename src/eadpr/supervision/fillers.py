@@ -4,17 +4,19 @@ A filler is a whole sentence, as far as its marks tell, from a passage of anothe
 question and not in the positive. It is at most twice as long as the sentence that it replaces, and at least half.
 """
 
-from collections.abc import Collection, Iterable
+import hashlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from eadpr.storage import engine
 from eadpr.storage.records import Passage
-from eadpr.supervision.draws import ByLength, draw, similar
 from eadpr.supervision.pairs import Pair
 from eadpr.text.answers import has_answer
-from eadpr.text.spans import sentences
+from eadpr.text.spans import sentences, similar
 
+NEAREST = 40  # the fewest sentences to draw from, where there are as many
 POOL = 2**15  # passages that fillers are drawn from, about 2 kB each with their sentences
 _STOPS, _CLOSING = tuple(".!?…。！？"), "\"”’»)]}」』）'"
 
@@ -33,19 +35,40 @@ class Fillers:
         pooled = (
             _PooledSentence(sentence, key, title) for key, title, text in passages for sentence in whole_sentences(text)
         )
-        self._pool = ByLength(pooled, lambda sentence: len(sentence.text))
+        self._pool = sorted(pooled, key=lambda sentence: len(sentence.text))
+        self._lengths = [len(sentence.text) for sentence in self._pool]
 
     def sentence(self, pair: Pair, piece: str, number: int, avoid: Collection[str] = ()) -> str | None:
         """Return a filler for a piece of the pair's passage that is not in `avoid`, or None. Another number draws
         another filler, or the same by chance."""
-        passage, question = pair.passage, pair.question
-        for text, passage_id, title in self._pool.nearest(len(piece), draw(self._seed, pair, number)):
-            elsewhere = passage_id != passage.id and (title != passage.title or not title)
-            if not elsewhere or text in avoid or not similar(len(text), len(piece)) or text in passage.text:
+        for text in self.candidates(pair, len(piece), draw(self._seed, pair, number)):
+            if text in avoid or not similar(len(text), len(piece)) or text in pair.passage.text:
                 continue
-            if not has_answer(question.answers, text, question.answer_kind):
+            if not has_answer(pair.question.answers, text, pair.question.answer_kind):
                 return text
         return None
+
+    def candidates(self, pair: Pair, length: int, start: int) -> Iterator[str]:
+        """Yield sentences of other titles: of the NEAREST in length, and all others as near as the last one, those from
+        place `start` on."""
+        passage = pair.passage
+        furthest = max(length, *self._lengths[-1:], 0)
+        distance = bisect_left(range(furthest), NEAREST, key=lambda distance: len(self._within(length, distance)))
+        places = self._within(length, distance)
+        for i in range(len(places)):
+            text, passage_id, title = self._pool[places[(start + i) % len(places)]]
+            if passage_id != passage.id and (title != passage.title or not title):
+                yield text
+
+    def _within(self, length: int, distance: int) -> range:
+        """Return the places of the sentences with a length at most `distance` from `length`."""
+        return range(bisect_left(self._lengths, length - distance), bisect_right(self._lengths, length + distance))
+
+
+def draw(seed: int, pair: Pair, number: int) -> int:
+    """Return a large integer, the same in every process."""
+    key = f"{seed}\0{pair.question.id}\0{pair.passage.id}\0{number}"
+    return int.from_bytes(hashlib.sha256(key.encode()).digest())
 
 
 def is_whole(sentence: str) -> bool:

@@ -3,7 +3,6 @@
 cut      the piece is removed
 filled   each sentence of it is replaced by one of similar length from elsewhere (`fillers`), so that length and order
          tell nothing; only for pieces that are whole sentences
-swapped  the answer is replaced everywhere by another question's (`swaps`); not for placebos
 written  a text that a language model wrote; not for placebos
 
 A row of evidence that has no distractor has one of these reasons; with one of the first five it has no form at all:
@@ -16,7 +15,6 @@ holds_answer      an answer is still in the text, and the strategy does not allo
 answer_lost       no answer is left after a placebo is taken out (a pattern may match the words around an answer)
 not_sentences     a span to fill is no sentence of the passage
 no_filler         a span has no filler
-no_swap           there is no other answer, or no answer in the passage
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -26,7 +24,6 @@ from eadpr.storage.records import Distractor, Evidence, Passage, Span
 from eadpr.supervision.config import PLACEBOS, Distractors, Form
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.swaps import Swaps, swap_answers
 from eadpr.text.answers import has_answer
 from eadpr.text.spans import segment, stripped, without
 
@@ -43,16 +40,15 @@ class Attempt(NamedTuple):
 
 
 class Forms:
-    """Makes the forms that the settings name; `fillers` and `swaps` are needed for `filled` and `swapped` only."""
+    """Makes the forms that the settings name; `fillers` are needed for `filled` only."""
 
-    def __init__(self, settings: Distractors, fillers: Fillers | None, swaps: Swaps | None) -> None:
-        self._settings, self._fillers, self._swaps = settings, fillers, swaps
+    def __init__(self, settings: Distractors, fillers: Fillers | None) -> None:
+        self._settings, self._fillers = settings, fillers
 
     def attempts(
         self, pair: Pair, rows: Sequence[Evidence], written: Mapping[str, Attempt]
     ) -> Iterator[tuple[Evidence, Form, Attempt]]:
         """Yield each row in each form, in the order of both; `written` are the attempts of that form by strategy."""
-        answer = self._swaps.draw_answer(pair, 0) if self._swaps else None
         filled = self._fill(pair, rows) if self._fillers else {}
         for row in rows:
             for form in self._settings.forms:
@@ -62,8 +58,6 @@ class Forms:
                     yield row, form, filled[row.strategy]
                 elif form == "written" and row.strategy in written:
                     yield row, form, written[row.strategy]
-                elif form == "swapped" and row.strategy not in PLACEBOS:
-                    yield row, form, swap(pair, row, answer)
 
     def _fill(self, pair: Pair, rows: Sequence[Evidence]) -> dict[str, Attempt]:
         """Return an attempt for each strategy. Evidence may share fillers; placebos get fillers of their own."""
@@ -104,18 +98,6 @@ def fill(
     text = replace_spans(pair.passage.text, pieces, chosen)
     attempt = Attempt(KEPT, attempt.distractor._replace(form="filled", text=text), chosen)
     return _check_answers(pair, attempt, may_hold_answer)
-
-
-def swap(pair: Pair, evidence: Evidence, answer: str | None) -> Attempt:
-    """Return the passage with another answer, whatever the evidence is; no answer of the question may be left."""
-    attempt = _cut(pair, evidence)
-    if attempt.distractor is None:
-        return attempt
-    if answer is None or not pair.answer_spans:
-        return Attempt("no_swap", None)
-    text = swap_answers(pair, answer)
-    distractor = attempt.distractor._replace(form="swapped", text=text, removed=pair.answer_spans)
-    return _check_answers(pair, Attempt(KEPT, distractor), may_hold_answer=False)
 
 
 def choose_fillers(

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 
 from eadpr.storage.records import Passage, Span
 from eadpr.supervision.config import PLACEBOS
-from eadpr.supervision.draws import similar
 from eadpr.text.answers import merge
-from eadpr.text.spans import overlapping, segment
+from eadpr.text.spans import overlapping, segment, similar
 
 _WORD = re.compile(r"(?<!\S)\S*?[^\W_]\S*")
 

@@ -130,6 +130,11 @@ def overlapping(spans: Sequence[Span], targets: Iterable[Span]) -> list[int]:
     return [i for i, s in enumerate(spans) if any(s.start < t.end and t.start < s.end for t in targets)]
 
 
+def similar(first: int, second: int) -> bool:
+    """Return true if neither length is more than twice the other."""
+    return first <= 2 * second and second <= 2 * first
+
+
 def without(text: str, spans: Iterable[Span]) -> str:
     """Return the text without the spans; empty if they were all of it.
 

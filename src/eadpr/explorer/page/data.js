@@ -25,17 +25,16 @@ async function inBlock(data, kind, place) {
   return (await data.unpacked.get(name))[place % size];
 }
 
-/* The details of a question: by arm its ranking with scores and texts (of a near-duplicate also its positive and its
-   question), its positives, readers' answers. */
+/* The details of a question: by arm its ranking with scores and texts, its positives, readers' answers. */
 export async function loadQuestion(data, place) {
   const details = await inBlock(data, "details", place);
   const hits = new Map(details.hits);
   const positives = new Map(details.positives.map((positive) => [positive.passage, positive]));
   const passages = new Map();
   for (const number of [...details.ranked.flat().map(([number]) => number), ...positives.keys()]) {
-    const [id, title, text, like, madeFor] = await inBlock(data, "texts", number);
+    const [id, title, text] = await inBlock(data, "texts", number);
     passages.set(number, {
-      number, id, title, text, like, madeFor, hit: hits.has(number), answers: hits.get(number) || [],
+      number, id, title, text, hit: hits.has(number), answers: hits.get(number) || [],
       positive: positives.get(number), relevant: details.relevant.includes(number),
     });
   }

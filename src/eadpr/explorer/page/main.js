@@ -96,8 +96,8 @@ async function contents() {
     const { rankings } = await loadQuestion(data, place);
     const two = [...new Set([state.a, state.b])];
     const lines = two.flatMap((arm) => rankings[data.arms.indexOf(arm)].map(({ rank, score, passage }) =>
-      [arm, rank, score, passage.id, passage.title, passage.text, passage.hit, Boolean(passage.positive), passage.like]));
-    return [`${data.collection}-${state.question}`, ["arm", "rank", "score", "id", "title", "text", "holds_answer", "positive", "near_duplicate_of"], lines];
+      [arm, rank, score, passage.id, passage.title, passage.text, passage.hit, Boolean(passage.positive)]));
+    return [`${data.collection}-${state.question}`, ["arm", "rank", "score", "id", "title", "text", "holds_answer", "positive"], lines];
   }
   if (state.view === "overview") return [`${data.collection}-overview`, ...meansTable(data, data.overview[state.set])];
   const shown = columns(data, state);

@@ -1,6 +1,6 @@
 /* One question: two rankings side by side, lines between the places of the same passage, its positives and their forms. */
 import { h, s, signed, term } from "./dom.js";
-import { hop, relation, shownArms } from "./state.js";
+import { hop, relation } from "./state.js";
 
 const MARKS = [["answer", "b", "answer"], ["gold", "em", "gold evidence, marked by the source"], ["pseudo", "mark", null],
   ["removed", "s", "cut to make the distractor"], ["placebo", "u", "cut as the placebo"]];
@@ -31,7 +31,7 @@ function spansOf({ positive, answers }, cut = false) {
 
 export function question(data, state, place, found, go, around) {
   const { a, b } = state;
-  const ranks = shownArms(data, state).map((arm) => `${arm} ${data.first[data.arms.indexOf(arm)][place] || `none in ${data.deepest}`}`);
+  const ranks = data.arms.map((arm) => `${arm} ${data.first[data.arms.indexOf(arm)][place] || `none in ${data.deepest}`}`);
   const about = [state.set, data.types[place], relation(data, place), hop(data, place), data.ids[place]].filter(Boolean);
   const answers = data.answers[place];
   return [
@@ -45,8 +45,8 @@ export function question(data, state, place, found, go, around) {
       : "No answer is given: passages are judged by what the source calls relevant."),
     h("p", {}, h("strong", {}, "Rank of the first hit: "), ranks.join(" · ")),
     readAnswers(data, found.read),
-    legendOfMarks(data.evidence, [a, b].some((arm) => found.rankings[data.arms.indexOf(arm)].some(({ passage }) => passage.like))),
-    sideBySide(data, a, b, found, data.ids[place]),
+    legendOfMarks(data.evidence),
+    sideBySide(data, a, b, found),
     h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
     found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages.get(one.passage)))
       : h("p", {}, "Neither the source nor BM25 gives this question a positive passage, so nothing was cut."),
@@ -73,26 +73,21 @@ function readAnswers(data, read) {
 }
 
 /* `evidence` says what the mark without words of its own stands for. */
-function legendOfMarks(evidence, near) {
+function legendOfMarks(evidence) {
   const badges = [["✓", "holds an answer"], ["★", "positive"], ["?", "holds an answer, but is no positive: perhaps a false negative"]];
-  if (near) badges.push(["≈", "near-duplicate: made to look like a positive, holds no answer"]);
   return h("p", { class: "marks" }, "Marks: ", MARKS.map(([name, tag, said]) => [h(tag, { class: `mark ${name}` }, said || evidence), " "]),
     badges.map(([sign, said]) => [h("span", { class: "badge", "aria-hidden": "true" }, sign), ` ${said} `]));
 }
 
-function badges({ hit, positive, relevant, like }) {
-  const found = like ? [["≈", "near-duplicate"]] : [];
+function badges({ hit, positive, relevant }) {
+  const found = [];
   if (positive || relevant) found.push(["★", "positive"]);
   if (hit) found.push(["✓", "holds an answer"]);
   if (hit && !positive && !relevant) found.push(["?", "no positive"]);
   return found.map(([sign, said]) => h("span", { class: "badge", title: said }, h("span", { "aria-hidden": "true" }, sign), h("span", { class: "unseen" }, said)));
 }
 
-function origin({ id, like, madeFor }, asked) {
-  return like ? `near-duplicate of ${like}, made for ${madeFor === asked ? "this question" : `the question ${madeFor}`}` : id;
-}
-
-function sideBySide(data, a, b, found, asked) {
+function sideBySide(data, a, b, found) {
   const rankings = [a, b].map((arm) => found.rankings[data.arms.indexOf(arm)]);
   const rankIn = rankings.map((ranking) => new Map(ranking.map((one) => [one.passage.number, one.rank])));
   const wires = s("svg", { class: "wires", "aria-hidden": "true" });
@@ -102,12 +97,12 @@ function sideBySide(data, a, b, found, asked) {
     const items = ranking.map(({ rank, score, passage }) => {
       const there = rankIn[1 - side].get(passage.number);
       const light = (lit) => wires.querySelector(`[data-passage="${passage.number}"]`)?.classList.toggle("lit", lit);
-      return h("li", { class: passage.hit ? "hit" : passage.like ? "near" : "", "data-passage": passage.number, mouseenter: () => light(true), mouseleave: () => light(false),
+      return h("li", { class: passage.hit ? "hit" : "", "data-passage": passage.number, mouseenter: () => light(true), mouseleave: () => light(false),
         focusin: () => light(true), focusout: () => light(false) },
       h("details", { open: rank === 1 }, h("summary", {}, h("span", { class: "rank" }, rank), " ",
         h("span", { class: "title" }, passage.title, " ", h("span", { class: "snippet" }, passage.text.slice(0, SHORT))), " ", badges(passage), " ",
         h("span", { class: "there" }, there ? `${other} ${there}` : `not in ${other}’s ${data.depth}`), " ", h("span", { class: "score" }, score.toFixed(digits))),
-      h("p", { class: "text" }, marked(passage.text, spansOf(passage))), h("p", { class: "soft" }, origin(passage, asked))));
+      h("p", { class: "text" }, marked(passage.text, spansOf(passage))), h("p", { class: "soft" }, passage.id)));
     });
     const said = data.descriptions[data.arms.indexOf([a, b][side])];
     return h("div", { class: "ranking" }, h("h3", {}, [a, b][side]), said && h("p", { class: "soft" }, said),

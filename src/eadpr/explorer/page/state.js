@@ -46,12 +46,6 @@ export function read(fragment, data) {
   return { state, wrong };
 }
 
-/* The arms with a column and a filter: but for those set aside, and those again where something is asked of them. */
-export function shownArms(data, state) {
-  const asked = [state.a, state.b, ...state.hit, ...state.miss, state.sort.replace(/^rank /, "")];
-  return data.arms.filter((arm) => !data.aside.includes(arm) || asked.includes(arm));
-}
-
 export function hops(data) {
   return [...new Set(data.ids.map((_, i) => hop(data, i)))].filter(Boolean).sort();
 }

@@ -1,6 +1,6 @@
 /* The questions that are left: filters, what is measured over them, and a table of which only the visible rows exist. */
 import { h, per100, select, term } from "./dom.js";
-import { hop, hops, relation, shownArms } from "./state.js";
+import { hop, hops, relation } from "./state.js";
 import { change, isHit, measured } from "./select.js";
 
 const ROW = 34; // pixels, as in style.css
@@ -26,7 +26,7 @@ export function filters(data, state, go) {
     known.length > 0 && select("Hops", any(known, "number"), state.hop, (value) => go({ hop: value })),
     number(`Change of at least`, "change", 0, data.deepest),
     number("Right: a hit among the first", "k", 1, data.deepest),
-    shownArms(data, state).map((arm) => select(arm, [["", "right or wrong"], ["hit", "right"], ["miss", "wrong"]], hit(arm), (value) => setHit(arm, value))),
+    data.arms.map((arm) => select(arm, [["", "right or wrong"], ["hit", "right"], ["miss", "wrong"]], hit(arm), (value) => setHit(arm, value))),
     h("div", { class: "buttons" },
       a !== b && [[a, b], [b, a]].map(([right, wrong]) => h("button", { type: "button",
         click: () => go({ hit: [right], miss: [wrong] }) }, `${right} right, ${wrong} wrong`)),
@@ -46,7 +46,7 @@ export function measures(data, state, rows) {
     h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Measures over the questions left" },
       h("table", { class: "means", id: "measures" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "% of these"), metrics.map((metric) => h("th", { scope: "col" }, term(...data.metrics[metric]))))),
-        h("tbody", {}, shownArms(data, state).map((arm) => {
+        h("tbody", {}, data.arms.map((arm) => {
           const found = measured(data, rows, arm);
           return h("tr", {}, h("th", { scope: "row" }, name(data, arm)), metrics.map((metric) => h("td", {}, per100(found[metric]))));
         })))),
@@ -62,7 +62,7 @@ export function columns(data, state) {
   const shown = [["question", "Question", (i) => data.questions[i]], ["type", "Type", (i) => data.types[i]]];
   if (data.relations.some(Boolean)) shown.push(["relation", "Relation", (i) => relation(data, i)]);
   if (hops(data).length) shown.push(["hop", "Hops", (i) => hop(data, i)]);
-  shownArms(data, state).forEach((arm) => {
+  data.arms.forEach((arm) => {
     const ranks = data.first[data.arms.indexOf(arm)];
     shown.push([`rank ${arm}`, arm, (i) => ranks[i] || null]);
   });
