@@ -81,4 +81,4 @@ sbom: $(VENV)/.installed-audit  ## write eadpr.cdx.json, the bill of materials o
 	  | cyclonedx-py requirements --output-reproducible --output-file eadpr.cdx.json -
 
 clean:  ## remove work kept between runs (never results, nor what language models answered)
-	[ ! -d .cache ] || find .cache -mindepth 2 -maxdepth 2 ! -name endpoint ! -name seq2seq -exec rm -rf {} +
+	[ ! -d .cache ] || find .cache -mindepth 2 -maxdepth 2 ! -name endpoint -exec rm -rf {} +

@@ -5,10 +5,6 @@ from eadpr.settings.command import stage
 
 @stage(out="C/distractors")
 def main(distractors, written, writer, *, records, positives, evidence, out, sources=None, raw=None):
-    from eadpr.runtime.machine import settle
-
-    if writer and writer.machine:
-        settle(writer.machine)
     from eadpr.supervision.distractors import write_distractors
 
     write = None

@@ -8,10 +8,6 @@ from eadpr.settings.command import stage
 
 @stage("near_duplicates/{generator}.json", out="C/near_duplicates/{generator}")
 def main(near_duplicates, writer, sets, *, sources, raw, records, positives, distractors, out):
-    from eadpr.runtime.machine import settle
-
-    if writer and writer.machine:
-        settle(writer.machine)
     from eadpr.robustness.generate import NearDuplicateInputs, write_near_duplicates
 
     inputs = NearDuplicateInputs(

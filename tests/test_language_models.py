@@ -1,7 +1,6 @@
 """Language models that write: requests, that none is sent twice, and the texts of a collection's own files."""
 
 import json
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -13,15 +12,12 @@ import pytest
 
 from eadpr.corpus.sources import File
 from eadpr.runtime import cache
-from eadpr.runtime.model_folders import NO_FILES, model_files
-from eadpr.storage.records import Passage, Question, Span
-from eadpr.writers.choose import generate_by_model
-from eadpr.writers.config import Given, Seq2Seq
-from eadpr.writers.endpoint import AT_ONCE, RETRY, write_texts
+from eadpr.storage.records import Passage, Span
+from eadpr.writers.config import Given
+from eadpr.writers.endpoint import AT_ONCE, RETRY, generate_by_endpoint
 from eadpr.writers.given import generate_from_files
 from eadpr.writers.original import Candidate, Generate, Original
 from tests.chat_server import CutOff, chatting, task
-from tests.supervision_toy import HARDWARE, RECIPE
 from tests.toy_records import question
 
 pytestmark = pytest.mark.writers
@@ -51,8 +47,7 @@ def pauses(monkeypatch) -> list[float]:
 
 
 def by_endpoint(server, seed=0, **changes) -> Generate:
-    settings = task(server, **changes)
-    return generate_by_model(settings.prompt, seed, partial(write_texts, settings))
+    return generate_by_endpoint(task(server, **changes), seed)
 
 
 def first_answer(server, number=0, **changes) -> str | None:
@@ -182,94 +177,6 @@ def test_all_threads_of_a_process_share_the_requests_under_way(server):
         calls = [partial(by_endpoint(server, seed), ADA, range(AT_ONCE)) for seed in range(3)]
         assert [len(candidates) for candidates in workers.map(lambda call: call(), calls)] == [AT_ONCE] * 3
     assert 1 < max(most) <= AT_ONCE
-
-
-# seq2seq
-
-
-@pytest.fixture(scope="module")
-def t5(tmp_path_factory):
-    """Each next token is as likely as any other: of texts of up to 400 tokens most end, some do not."""
-    import torch
-
-    from eadpr.supervision import qa_model, small_t5
-    from eadpr.supervision.config import Recipe
-
-    recipe = Recipe(**RECIPE)
-    tokenizer = small_t5.train_tokenizer([TEXT] * 4, vocabulary=recipe.vocabulary)
-    torch.manual_seed(0)
-    model = small_t5.new_model(recipe, vocabulary=len(tokenizer))
-    torch.nn.init.zeros_(model.lm_head.weight)
-    folder = tmp_path_factory.mktemp("t5")
-    qa_model.save(folder, model, tokenizer)
-    return folder
-
-
-def seq2seq_settings(model, **changes) -> Seq2Seq:
-    values = {"model": str(model), "revision": None, "prompt": PROMPT, "input_tokens": 64, "output_tokens": 400}
-    return Seq2Seq(**values | {"temperature": 1.0, "top_p": 1.0} | changes)
-
-
-def seq2seq_texts(model, seed=0, original=ADA, numbers=range(8), **changes) -> list[str | None]:
-    from eadpr.writers.seq2seq import make_sampler
-
-    files = model_files(str(model))
-    write = make_sampler(seq2seq_settings(model, **changes), hardware=HARDWARE, files=files)
-    return texts(generate_by_model(PROMPT, seed, write), original, numbers)
-
-
-def test_samples_depend_on_seed_question_and_numbers_alone(t5):
-    other = ADA._replace(question=Question("r", "why?", ["x"], "string", None, None, None, None))
-    found = seq2seq_texts(t5)
-    assert len(found) == 8
-    assert len(set(found)) > 2
-    shutil.rmtree(cache.root() / "seq2seq")
-    seq2seq_texts(t5, original=other)
-    assert seq2seq_texts(t5) == found
-    assert seq2seq_texts(t5, seed=1) != found
-    assert seq2seq_texts(t5, numbers=range(8, 16)) != found
-    assert seq2seq_texts(t5, original=ADA._replace(text="")) == []
-
-
-def test_a_text_that_does_not_end_within_its_tokens_was_cut_off(t5):
-    found = seq2seq_texts(t5)
-    assert None in found
-    assert set(found) != {None}
-    assert seq2seq_texts(t5, output_tokens=1) == [None] * 8
-    assert None not in seq2seq_texts(t5, output_tokens=4000)
-
-
-def test_what_was_sampled_is_kept_for_this_model_alone(t5, tmp_path):
-    seq2seq_texts(t5, numbers=range(2))
-    (kept,) = (cache.root() / "seq2seq").rglob("*.json")
-    kept.write_text('[["One. ", true], ["Two", false]]')
-    assert seq2seq_texts(t5, numbers=range(2)) == ["One.", None]
-    assert seq2seq_texts(Path(shutil.copytree(t5, tmp_path / "other")), numbers=range(2)) != ["One.", None]
-
-
-@pytest.mark.parametrize("changes", [{"top_p": 1e-6}, {"temperature": 1e-3}])
-def test_a_low_temperature_or_top_p_leaves_the_likeliest_tokens(t5, tmp_path, changes):
-    import torch
-
-    from eadpr.supervision import qa_model
-
-    model, tokenizer = qa_model.load(str(t5), revision=None, setting="seq2seq.model")
-    torch.manual_seed(0)
-    torch.nn.init.normal_(model.lm_head.weight)
-    qa_model.save(tmp_path / "t5", model, tokenizer)
-    made = [seq2seq_texts(tmp_path / "t5", seed, output_tokens=12, **changes) for seed in (0, 1)]
-    written = [json.loads(path.read_text()) for path in (cache.root() / "seq2seq").rglob("*.json")]
-    assert made[0] == made[1]
-    assert written[0] == written[1] == written[0][:1] * 8
-    assert written[0][0][0]
-
-
-def test_another_folder_than_the_checked_one_and_no_model_are_refused(t5, tmp_path):
-    from eadpr.writers.seq2seq import make_sampler
-
-    for folder, message in ((t5, r"config\.json.* changed since `configs`"), (tmp_path, r"holds no .*safetensors")):
-        with pytest.raises(ValueError, match=message):
-            make_sampler(seq2seq_settings(folder), hardware=HARDWARE, files=NO_FILES)
 
 
 # given

@@ -11,7 +11,6 @@ from eadpr.robustness import generate
 from eadpr.robustness.config import Generation
 from eadpr.robustness.generate import NearDuplicateInputs
 from eadpr.robustness.rules import by_rule, removed, reordered, replaced
-from eadpr.runtime.model_folders import NO_FILES
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
@@ -249,7 +248,7 @@ def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch)
     monkeypatch.setenv("MY_KEY", "sk-secret")
     inputs, chosen = write_people(tmp_path), settings("endpoint", per_question=2)
     with chatting() as server:
-        by = Writer(by="endpoint", settings=task(server), model_files=NO_FILES, texts=[], machine=None)
+        by = Writer(by="endpoint", settings=task(server), texts=[])
         says, server.says = server.says, lambda body: None if "q1?" in str(body) else says(body)
         with pytest.raises(OSError, match="HTTP 401"):
             write(inputs, tmp_path / "out", chosen, by)

@@ -11,7 +11,7 @@ from eadpr.runtime.section import Sets
 from eadpr.settings import checks
 from eadpr.settings import resolve as params
 from eadpr.settings.yaml import SettingError
-from eadpr.writers.config import EndpointTask, Given, Seq2Seq, Writer
+from eadpr.writers.config import EndpointTask, Given, Writer
 from tests.repository import ROOT
 
 WHOLE = params.load(ROOT / "params.yaml")
@@ -182,22 +182,21 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
 
 
 def test_who_writes_is_told_where_something_is_written_alone():
-    """And the collection's own texts where they are what is given, the machine where a model runs here."""
+    """And the collection's own texts where they are what is given."""
     others = GOOD["collections"]["squad-open"]["source"]["files"]
     own = [*others, {"kind": "near_duplicates", "path": "own.jsonl"}]
     values = with_changes(GOOD, {"collection": "squad-open", "collections.squad-open.source.files": own})
     before = params.configs(values)
     assert before["distractors.json"] | {"written": None, "writer": None} == before["distractors.json"]
-    edits = {"endpoint.model": "m", "seq2seq.top_p": 0.5, "given.types": ["x"], "written.candidates": 9}
+    edits = {"endpoint.model": "m", "given.types": ["x"], "written.candidates": 9}
     assert params.configs(with_changes(values, edits)) == before
     by = {}
-    for kind in ("seq2seq", "endpoint", "given"):
+    for kind in ("endpoint", "given"):
         files = params.configs(with_changes(values, WRITTEN | {"written.by": kind}))
         assert {name for name in files if files[name] != before[name]} >= {"distractors.json", "eadpr/examples.json"}
         by[kind] = files["distractors.json"]["writer"]
-    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [Seq2Seq, EndpointTask, Given]
-    assert [by[kind]["machine"] is None for kind in by] == [False, True, True]
-    assert [[file["path"] for file in by[kind]["texts"]] for kind in by] == [[], [], ["own.jsonl"]]
+    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [EndpointTask, Given]
+    assert [[file["path"] for file in by[kind]["texts"]] for kind in by] == [[], ["own.jsonl"]]
 
 
 def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():

@@ -8,7 +8,6 @@ import pytest
 
 from eadpr.corpus.sources import File
 from eadpr.runtime import files
-from eadpr.runtime.model_folders import NO_FILES
 from eadpr.settings import resolve as params
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
@@ -109,7 +108,7 @@ FORMS = Distractors(**ALLOW_ALL.model_dump() | {"forms": ["cut", "written"]})
 
 
 def writer(by: str, settings: EndpointTask | Given, *texts: File) -> Writer:
-    return Writer(by=by, settings=settings, model_files=NO_FILES, texts=list(texts), machine=None)
+    return Writer(by=by, settings=settings, texts=list(texts))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 The folder is `$EADPR_CACHE`, by default `.cache/eadpr` in the folder that holds `.git`, also for experiments that DVC
 runs in a copy of the tree. Everything in it can be deleted at any time, which changes speed and never bytes, except for
-`endpoint` and `seq2seq`: answers of language models cost time or money, and other answers make other bytes.
+`endpoint`: answers of language models cost time or money, and other answers make other bytes.
 """
 
 import fcntl

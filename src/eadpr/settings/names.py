@@ -19,7 +19,6 @@ SECTIONS = {
     "distractors": "eadpr.supervision.config:Distractors",
     "near_duplicates": "eadpr.robustness.config:NearDuplicates",
     "written": "eadpr.writers.config:Written",
-    "seq2seq": "eadpr.writers.config:Seq2Seq",
     "endpoint": "eadpr.writers.config:Endpoint",
     "given": "eadpr.writers.config:Given",
     "negatives": "eadpr.supervision.negatives:Negatives",
@@ -41,9 +40,7 @@ SECTIONS = {
     "report": "eadpr.report.config:Report",
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
-GIVEN = {
-    name: kind for name, kind in SECTIONS.items() if name not in ("seq2seq", "given", "path_reader", "recipes")
-} | {
+GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("given", "path_reader", "recipes")} | {
     "endpoint": "eadpr.writers.config:EndpointTask",
     "examples": "eadpr.supervision.examples:ArmExamples",
     "explore": "eadpr.explorer.config:Explore",

@@ -236,16 +236,12 @@ def _measured_by(measurers: list[str], rows: dict[str, list[str]], names: list[s
 
 def _writer(collection: Collection, resolved: Settings, kind: str) -> dict[str, Any] | None:
     """Return the settings of a writer, None if no writer has this name."""
-    writer = {"by": kind, "model_files": NO_FILES.model_dump(), "texts": [], "machine": None}
     match kind:
         case "endpoint":
-            return writer | {"settings": _endpoint(resolved, "writing")}
-        case "seq2seq":
-            local = {"model_files": _model_files(kind, resolved.seq2seq), "machine": _section(resolved, "machine")}
-            return writer | {"settings": _section(resolved, kind)} | local
+            return {"by": kind, "settings": _endpoint(resolved, "writing"), "texts": []}
         case "given":
             texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
-            return writer | {"settings": _section(resolved, kind), "texts": texts}
+            return {"by": kind, "settings": _section(resolved, kind), "texts": texts}
     return None
 
 

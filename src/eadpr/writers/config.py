@@ -6,8 +6,6 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, field_validator
 
 from eadpr.corpus.sources import File
-from eadpr.runtime.machine import Machine
-from eadpr.runtime.model_folders import ModelFiles
 from eadpr.runtime.section import Section
 from eadpr.supervision.config import Strategy, WriterKind
 
@@ -32,16 +30,6 @@ def _with_fields(required: tuple[str, ...], optional: tuple[str, ...]) -> AfterV
 
 WritingPrompt = Annotated[str, _with_fields(("text",), ("question", "title"))]
 EvidencePrompt = Annotated[str, _with_fields(("question", "spans"), ("answer", "title"))]
-
-
-class Seq2Seq(Section):
-    model: str = Field(min_length=1)
-    revision: str | None
-    prompt: WritingPrompt
-    input_tokens: int = Field(ge=8)
-    output_tokens: int = Field(ge=1)
-    temperature: float = Field(gt=0)
-    top_p: float = Field(gt=0, le=1)
 
 
 URL = r"^https?://[^@\s?#]+$"  # no user:password@, which would be written to config files
@@ -102,12 +90,9 @@ class Written(Section):
 class Writer(Section):
     """The generator of a stage's texts, which the stage `configs` makes from the sections.
 
-    `model_files` are the files of a model folder as `configs` read them, `texts` the collection's files for `given`.
-    `machine` is set for a model that runs here.
+    `texts` are the collection's files for `given`.
     """
 
     by: WriterKind
-    settings: Seq2Seq | EndpointTask | Given
-    model_files: ModelFiles
+    settings: EndpointTask | Given
     texts: list[File]
-    machine: Machine | None

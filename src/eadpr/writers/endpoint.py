@@ -1,13 +1,18 @@
 """The client of OpenAI-compatible servers, and their cached completions (`POST <url>/chat/completions`).
 
+Answers cost time or money, and a server need not give the same one twice. So they are kept by what was asked: a killed
+run continues, and no later run asks the same again.
+
 The key is read from the environment, sent, and written nowhere. The package `openai` would take a key that the settings
 do not name, send it along redirects, show it in a server's complaint, and give up after half a minute.
 """
 
+import json
 import os
 import re
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import requests
@@ -15,8 +20,9 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from eadpr.runtime import cache
-from eadpr.writers.answer_cache import cached_answer
-from eadpr.writers.config import EndpointTask
+from eadpr.runtime.files import write_json
+from eadpr.writers.config import EndpointTask, fill_prompt
+from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 TIMEOUT = (30.0, 300.0)  # seconds to connect, and without a byte
 PARAMETERS = {"model", "temperature", "top_p", "max_tokens"}  # the settings that a request repeats
@@ -34,6 +40,7 @@ RETRY = Retry(
     allowed_methods=None,
     raise_on_status=False,
 )
+LOCKS = [Lock() for _ in range(256)]  # by a key's first two digits: equal questions in several threads are asked once
 SESSION = requests.Session()
 for scheme in ("http://", "https://"):
     SESSION.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE, pool_block=True, max_retries=RETRY))
@@ -43,11 +50,21 @@ class Unanswerable(OSError):
     """The server refuses these messages and will refuse them again; others it may answer."""
 
 
-def write_texts(settings: EndpointTask, prompt: str, seeds: Sequence[int]) -> list[str | None]:
-    """Return a text for each seed, None for one that was cut off or refused."""
-    messages = [{"role": "user", "content": prompt}]
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # 31 bits are what servers accept of a seed
-        return list(pool.map(lambda seed: complete(settings, messages, seed=seed % 2**31), seeds))
+def generate_by_endpoint(settings: EndpointTask, seed: int) -> Generate:
+    """Return a generator that asks for a text by each number; one that was cut off or refused is None."""
+
+    def generate(original: Original, numbers: range) -> list[Candidate]:
+        question, title = original.question, original.positive.title
+        if not original.text:
+            return []
+        prompt = fill_prompt(settings.prompt, question=question.question, title=title, text=original.text)
+        messages = [{"role": "user", "content": prompt}]
+        seeds = [candidate_seed(seed, question.id, number) % 2**31 for number in numbers]  # what servers accept
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            texts = pool.map(lambda seed: complete(settings, messages, seed=seed), seeds)
+            return [Candidate(title, text) for text in texts]
+
+    return generate
 
 
 def complete(settings: EndpointTask, messages: list[dict[str, str]], *, seed: int | None = None) -> str | None:
@@ -76,12 +93,27 @@ def complete(settings: EndpointTask, messages: list[dict[str, str]], *, seed: in
             ) from error
         return {"asked": body, "text": text, "whole": choice.get("finish_reason") not in INCOMPLETE}
 
-    try:
-        # The names in key and value are those of caches that users have paid for.
-        answer = cached_answer("endpoint", cache.fingerprint(address, body, ("text", "whole")), request)
-    except Unanswerable:  # not cached: another filter or a longer context may take it tomorrow
-        return None
+    # The names in key and value are those of caches that users have paid for.
+    key = cache.fingerprint(address, body, ("text", "whole"))
+    path = cache.root() / "endpoint" / key[:2] / f"{key}.json"
+    with LOCKS[int(key[:2], 16)]:
+        answer = read_kept(path)
+        if answer is None:
+            try:
+                answer = request()
+            except Unanswerable:  # not kept: another filter or a longer context may take it tomorrow
+                return None
+            write_json(path, answer)
     return answer["text"].strip() if answer["whole"] else None
+
+
+def read_kept(path: Path) -> dict[str, Any] | None:
+    """Return a kept answer, None if there is none; a damaged one is set aside."""
+    try:
+        return json.loads(path.read_bytes()) if path.exists() else None
+    except ValueError:
+        cache.set_aside(path)
+        return None
 
 
 def read_key(variable: str | None) -> str | None:

@@ -31,9 +31,8 @@ class Candidate(NamedTuple):
     text: str | None
 
 
-# Return the candidates with these numbers, which count from 0 within a question, or fewer if there are no more. The
+# Returns the candidates with these numbers, which count from 0 within a question, or fewer if there are no more. The
 # result depends on settings, original and numbers alone, so that a killed run ends as an undisturbed one would.
-WriteTexts = Callable[[str, Sequence[int]], list[str | None]]  # of a prompt, one for each seed; None if cut off
 Generate = Callable[[Original, range], list[Candidate]]
 
 
