@@ -46,7 +46,7 @@ DISTRACTORS = {"main/dev": {"sentence": {"cut": {"pairs": 4, "kept": 3, "dropped
 READ = [("q1", 1, "Romulus", True), ("q1", 5, "<b>Remus</b>", False), ("q2", 1, "", False)]
 WITH_ALL = REPORT.model_copy(
     update={
-        "reading": MeasuredBy(by=["extractive", "hops"], trainings={"bm25": ["bm25"], "gold": ["gold"]}),
+        "reading": MeasuredBy(by=["extractive", "hops"], trainings={"bm25": ["bm25"]}),
         "of_paths": ["hops"],
     }
 )

@@ -1,13 +1,13 @@
-"""HotpotQA's official metrics and prediction file: golden values, a naive loop, and files read and refused."""
+"""HotpotQA's official metrics: golden values, and gold facts."""
 
 import json
 
 import pytest
 
+from eadpr.corpus.formats.hotpot import passage_id
 from eadpr.readers.evaluate import answer_scores, read_golds, score_predictions
-from eadpr.readers.predictions import Sentence, official_titles, write_official
+from eadpr.readers.predictions import Sentence
 from eadpr.storage import tables
-from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Origin, Passage, Positive, Question, Span
 from tests.corpus_toy import real, rows
 from tests.path_reading_toy import supported
@@ -86,15 +86,7 @@ def test_gold_facts_that_no_file_names_are_the_sentences_of_gold_evidence(tmp_pa
     assert [gold.support for gold in found] == [{("p", 0), ("p", 2)}, set()]
 
 
-def test_the_official_file_has_the_titles_of_the_question_s_file(hotpot, tmp_path):
-    """`Bob &amp; Hill` there, `Bob & Hill` in the records."""
-    path = tmp_path / "predictions.json"
-    store = PassageStore(hotpot[0] / "passages.parquet")
-    write_official(path, PREDICTIONS, official_titles(hotpot[0], ["b1", "c1"]), store)
-    assert json.loads(path.read_text()) == {
-        "answer": {"b1": "Leeds", "c1": "no"},
-        "sp": {"b1": [["Ann Moor", 1], ["Dune Road (novel)", 0]], "c1": [["Bob &amp; Hill", 2], ["Ann Moor", 2]]},
-    }
+def test_scores_of_predictions_by_hand(hotpot):
     by_id = score_predictions(read_golds(*hotpot, ["b1", "c1"]), {p.question_id: p for p in PREDICTIONS})
     assert by_id["b1"]["joint_em"] == 1
     assert (by_id["c1"]["sp_prec"], by_id["c1"]["sp_recall"], by_id["c1"]["f1"]) == (1, pytest.approx(2 / 3), 0)
@@ -108,13 +100,11 @@ def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
     positives = positives_of(records, tmp_path)
     ids = [question.id for question in rows(records, "questions")]
     asked = list(read_golds(records, positives, ids))
-    predictions = [supported(g.question_id, g.answer, [Sentence(*fact) for fact in sorted(g.support)]) for g in asked]
-    store = PassageStore(records / "passages.parquet")
-    write_official(tmp_path / "p.json", predictions, official_titles(records, ids), store)
-    written = json.loads((tmp_path / "p.json").read_text())
-    assert written["answer"] == {item["_id"]: item["answer"] for item in items}
-    official = {item["_id"]: {tuple(fact) for fact in item["supporting_facts"]} for item in items}
-    assert {i: {tuple(fact) for fact in facts} for i, facts in written["sp"].items()} == official
-    found = score_predictions(asked, {p.question_id: p for p in predictions})
+    assert {gold.question_id: gold.answer for gold in asked} == {item["_id"]: item["answer"] for item in items}
+    assert {gold.question_id: gold.support for gold in asked} == {
+        item["_id"]: {(passage_id(title), sentence) for title, sentence in item["supporting_facts"]} for item in items
+    }
+    predictions = {g.question_id: supported(g.question_id, g.answer, [*g.support]) for g in asked}
+    found = score_predictions(asked, predictions)
     assert len(found) == len(items)
     assert {value for of_question in found.values() for value in of_question.values()} == {1.0}

@@ -28,14 +28,6 @@ from tests.repository import ROOT
 BY_CODE = ("benchmarks.md", "scale.md", "scale-million.md", "log.md", "2026-11.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("[!s]*/*.md"))]
 # Collections of the reader's own, and those that a page itself describes.
-# What a page has said before it says the beginning of this.
-BEFORE = {
-    "reading.gold": [
-        "+readers.extractive={ranking: bm25, init: models/dpr}",
-        "reading.readers=[extractive]",
-        "reading.rankings=[gold]",
-    ],
-}
 OTHER = {"mine": "squad-open", "nq-gold": "squad-open", "ramdocs": "squad-open"}
 
 
@@ -67,8 +59,7 @@ def test_what_a_page_sets_is_valid(page, command):
     ]
     changes = [change for change in changes if not change.startswith("base.model=models/")]
     assert not [word for word in words if word.startswith("-") and word not in ("-S", "-n", "--queue", "--temp")]
-    before = [word for start, said_ in BEFORE.items() if changes and changes[0].startswith(start) for word in said_]
-    values = apply_overrides([*before, *changes], repository.values())
+    values = apply_overrides(changes, repository.values())
     configs(values)
     check_effect(changes, values)
 

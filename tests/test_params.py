@@ -31,7 +31,7 @@ MDR = {"of": "eadpr", "init": "base"}
 FROM_BM25 = {"ranking": "bm25", "init": "models/base"}
 TAUGHT = {"kind": "paths", "ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
-READING = {"readers": ["x"], "rankings": ["bm25"], "gold": []}
+READING = {"readers": ["x"], "rankings": ["bm25"]}
 WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
 PLACEBOS = ["placebo", "placebo_second", "placebo_words", "placebo_inside"]
 OF_WINDOWS, OF_ANSWERS = (
@@ -350,16 +350,16 @@ def test_rows_of_the_report_are_what_is_trained_ranked_and_read_with_trainings_b
     own = ON["paths"] | {
         "active.dpr3": AGAIN | {"seed": 3}, "active.dpr2": AGAIN, "report.compare": {"hybrid": "eadpr", "mdr": "eadpr"},
         "fused.hybrid": {"first": "bm25", "second": "eadpr"}, "readers.small": FROM_BM25,
-        "reading": {"readers": ["x"], "rankings": ["mdr"], "gold": []},
+        "reading": {"readers": ["x"], "rankings": ["mdr"]},
     }  # fmt: skip
     files = params.configs(with_changes(GOOD, own))
     report = files["report.json"]["report"]
     assert report["trainings"] == {"dpr": ["dpr", "dpr2", "dpr3"], "eadpr": ["eadpr"]}
     assert (report["fused"], report["one_hop"], report["of_paths"]) == (["hybrid", "mdr"], {"mdr": "eadpr"}, ["x"])
     assert report["reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
-    reading = {"readers": ["small"], "rankings": ["gold", "bm25", "dpr2", "eadpr"], "gold": ["gold"]}
+    reading = {"readers": ["small"], "rankings": ["bm25", "dpr2", "eadpr"]}
     files = params.configs(with_changes(GOOD, own | {"reading": reading}))
-    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"], "gold": ["gold"]}
+    rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
     assert files["report.json"]["report"]["reading"]["trainings"] == rows
     one, two = files["dpr/train.json"], files["dpr2/train.json"]
     assert two == one | {"train": one["train"] | {"seed": 2}}

@@ -24,8 +24,7 @@ from eadpr.storage.records import Positive, Question, Span
 from eadpr.training import loop
 from eadpr.training.forward import Encoders
 from eadpr.training.state import Checkpoints, TrainingState
-from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, write_all
-from tests.reading_toy import SETS
+from tests.path_reading_toy import LEARNING, READ, write_all
 from tests.small_collection import MACHINE
 
 pytestmark = pytest.mark.readers
@@ -211,13 +210,6 @@ def test_a_lesson_has_its_right_paths_and_its_support(toy, store):
     assert others == [("c1", "b5"), ("c2", "b7"), ("c3", "b9")]  # not the supporting passages in another order
     assert (one.support, closed.right) == ({(a3, 0), (b3, 1)}, [(a4, b4), (b4, a4)])
     assert len(found) == 14
-
-
-def test_gold_is_the_supporting_passages_as_one_path(toy, tmp_path):
-    assert selection.write_gold(toy / "records", toy / "positives", tmp_path / "gold", sets=SETS) == QUESTIONS - TRAINED
-    of = {hops: selection.ranking_table(tmp_path / "gold", "evaluate", hops=hops) for hops in (True, False)}
-    assert dict(selection.read_ranked_paths(of[True]))["q17"] == [["a17", "b17"]]
-    assert dict(selection.read_ranked_paths(of[False]))["q17"] == [["a17"], ["b17"]]
 
 
 def test_every_sentence_that_holds_evidence_supports(toy, store, tmp_path):

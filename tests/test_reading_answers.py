@@ -1,17 +1,13 @@
-"""When a predicted answer is right, which questions are read, and the given positives as a ranking."""
+"""When a predicted answer is right, and which questions are read."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.readers.evaluate import exact_match, f1
-from eadpr.readers.selection import sample_questions, write_gold
-from eadpr.runtime.section import Sets
-from eadpr.storage import tables
-from eadpr.storage.records import Positive, Ranked
+from eadpr.readers.selection import sample_questions
 from eadpr.text.answers import exact_match_normal
 from tests.reading_toy import READ
-from tests.toy_records import question, write_records
 
 pytestmark = pytest.mark.readers
 
@@ -67,7 +63,6 @@ def test_f1_equals_precision_and_recall_counted_one_by_one(prediction, answer):
     assert not exact_match(prediction, [answer]) or f1(prediction, [answer]) == 1.0
 
 
-SETS = Sets(train=["a/train"], evaluate=["a/dev", "b/dev"], annotator=[])
 IDS = st.lists(st.text(min_size=1), unique=True)
 
 
@@ -85,29 +80,3 @@ def test_fewer_questions_are_among_more_and_stay_in_their_order(one, two, most, 
         assert set(found[name]) <= set(more[name])
         assert found[name] == [i for i in ids if i in found[name]]
     assert sample_questions({"a/dev": one[::-1]}, of(most, seed))["a/dev"] == found["a/dev"][::-1]
-
-
-def records(folder):
-    sets = {"a/train": ["q1"], "a/dev": ["q2", "q3", "q4"], "b/dev": ["q5", "q3"]}
-    return write_records(folder, questions=[question(f"q{i}", ["x"]) for i in range(1, 6)], sets=sets)
-
-
-def write_positives(folder, *rows):
-    tables.write(folder / "positives.parquet", Positive, [Positive(*row, None) for row in rows])
-    return folder
-
-
-def test_the_ranking_holds_the_given_positives_of_evaluated_questions(tmp_path):
-    """q1 is trained on, BM25 found q4's, q5 has none."""
-    rows = [("q1", "p1"), ("q3", "p7"), ("q3", "p2"), ("q2", "p3")]
-    positives = write_positives(tmp_path, *((*row, "given") for row in rows), ("q4", "p4", "bm25"))
-    assert write_gold(records(tmp_path / "records"), positives, tmp_path / "gold", sets=SETS) == 2
-    expected = [Ranked("q2", "p3", 1, 1.0), Ranked("q3", "p7", 1, 1.0), Ranked("q3", "p2", 2, 0.5)]
-    assert list(tables.rows(tmp_path / "gold" / "evaluate.parquet", Ranked)) == expected
-
-
-def test_where_no_positive_is_given_there_is_no_ranking(tmp_path):
-    positives = write_positives(tmp_path, ("q1", "p1", "given"), ("q4", "p4", "bm25"))
-    with pytest.raises(ValueError, match="gives none of the questions of a/dev, b/dev a positive; take gold out of"):
-        write_gold(records(tmp_path / "records"), positives, tmp_path / "gold", sets=SETS)
-    assert not (tmp_path / "gold").exists()

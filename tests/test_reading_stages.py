@@ -64,10 +64,10 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert "difference" not in reported(tmp_path, found, {"eadpr": ["eadpr"]})
 
 
-def test_gold_is_a_row_without_awareness_and_the_sample_is_named(tmp_path):
-    arms = {"dpr": ["dpr"], "gold": ["gold"]}
-    markdown = reported(tmp_path, {"dpr": [1, 0], "gold": [1, 1]}, arms, {"dpr": 0.5}, questions=1000)
+def test_a_row_without_awareness_and_the_sample_is_named(tmp_path):
+    arms = {"dpr": ["dpr"], "hybrid": ["hybrid"]}
+    markdown = reported(tmp_path, {"dpr": [1, 0], "hybrid": [1, 1]}, arms, {"dpr": 0.5}, questions=1000)
     assert "At most 1,000 questions of each set are read, the same from every ranking.\n" in markdown
     rows = cells(markdown)
-    assert (rows[2], rows[-1][0]) == (["gold", "100.0", "100.0", "–", "–", "–"], "gold − dpr")
+    assert (rows[2], rows[-1][0]) == (["hybrid", "100.0", "100.0", "–", "–", "–"], "hybrid − dpr")
     assert rows[-1][1].startswith("+50.0 [")

@@ -15,7 +15,7 @@ from eadpr.readers.config import Read
 from eadpr.readers.extractive import ExtractiveReader, compute_logits, group_passes
 from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
 from eadpr.readers.inputs import Input
-from eadpr.readers.predictions import Prediction, Sentence, official_titles, write_official
+from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.readers.scores import PathScores
 from eadpr.readers.selection import (
     PathRows,
@@ -42,8 +42,7 @@ RankedPaths = tuple[str, list[list[str]]]  # a question's id and its paths, as i
 def answer_questions(
     records: Path, ranking: Path, reader: Path, out: Path, *, settings: Read, sets: Sets, hardware: Machine
 ) -> int:
-    """Write predictions.parquet and predictions.json, for a reader of paths HotpotQA's official file, to the folder
-    `out`; return the number of questions.
+    """Write predictions.parquet and, for people, predictions.json to the folder `out`; return the number of questions.
 
     A question without a ranked passage has no prediction. A ranking shorter than the last of `top_k` is read to its
     end. Finished shards stay in the cache until `out` is written.
@@ -69,15 +68,11 @@ def answer_questions(
             predictions = temporary / "predictions.parquet"
             _write_in_shards(predictions, ranked, answer, folder, len(ids))
             rows = list(tables.rows(predictions, Prediction))
-            if of_paths:
-                write_official(temporary / "predictions.json", rows, official_titles(records, ids), store)
-            else:
-                asked = [questions[row.question_id] for row in rows]
-                entries = [
-                    {"question": question.question, "answers": question.answers, **row._asdict()}
-                    for question, row in zip(asked, rows, strict=True)
-                ]
-                files.write_json(temporary / "predictions.json", entries)
+            entries = []
+            for row in rows:
+                question = questions[row.question_id]
+                entries.append({"question": question.question, "answers": question.answers, **row._asdict()})
+            files.write_json(temporary / "predictions.json", entries)
         files.discard(folder)
     return len({row.question_id for row in rows})
 

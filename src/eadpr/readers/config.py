@@ -8,7 +8,6 @@ from eadpr.runtime.section import Section
 from eadpr.training.optimiser import Optimiser
 
 Kind = Literal["extractive", "paths", "fid"]
-GOLD = "gold"  # the ranking of the source's positives
 
 
 class Reader(Optimiser):

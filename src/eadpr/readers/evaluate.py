@@ -20,12 +20,12 @@ from eadpr.corpus.formats.hotpot import passage_id
 from eadpr.evaluation.outcomes import Values, load_questions, read_members, write
 from eadpr.evaluation.question_tables import ReadAnswer
 from eadpr.readers.config import Read
-from eadpr.readers.predictions import Prediction, Sentence, read_named_facts
+from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.readers.selection import sample_questions
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.questions import read_questions
-from eadpr.storage.records import Question
+from eadpr.storage.records import Origin, Question
 from eadpr.supervision import pairs
 from eadpr.text import spans
 from eadpr.text.answers import compiled, exact_match_normal, nfd
@@ -152,7 +152,8 @@ def read_golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator
     them; for other questions they are the sentences with gold evidence. A fact's page is the passage's id, since titles
     may be equal.
     """
-    facts = read_named_facts(records, ids)
+    wanted, origins = frozenset(ids), tables.rows(records / "origins.parquet", Origin)
+    facts = {origin.question_id: origin.facts for origin in origins if origin.question_id in wanted and origin.facts}
     support: defaultdict[str, set[Sentence]] = defaultdict(set)
     for pair in pairs.read_pairs(records, positives, [i for i in ids if i not in facts]):
         sentences = spans.overlapping(spans.sentences_of(pair.passage), pair.gold or [])

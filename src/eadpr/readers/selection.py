@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eadpr.readers.config import Read
-from eadpr.runtime import files
-from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import read_question_ids, read_questions
+from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Fold, Positive, Question, Ranked, RankedPath
 
 POSITIVES = 20  # of a question, at most; like the negatives as in DPR's code
@@ -112,41 +110,3 @@ def sample_questions(members: Mapping[str, Sequence[str]], settings: Read) -> di
         chosen = frozenset(sorted(ids, key=digest)[: settings.questions])
         sample[name] = [question_id for question_id in ids if question_id in chosen]
     return sample
-
-
-def write_gold(records: Path, positives: Path, out: Path, *, sets: Sets) -> int:
-    """Write a perfect ranking, the source's positives of the evaluated questions, to the folder `out`.
-
-    evaluate.parquet (`Ranked`) has a question's positives in their order, scored 1 / rank. If any question has hops,
-    paths/evaluate.parquet (`RankedPath`) has them as one path, and each positive of the other questions as a path.
-    Questions without a positive from the source are not ranked; ValueError is raised if that is all of them. Return the
-    number of ranked questions.
-    """
-    ids = read_question_ids(records / "question_sets.parquet", sets.evaluate)
-    gold: dict[str, list[str]] = {question_id: [] for question_id in ids}
-    for row in tables.rows(positives / "positives.parquet", Positive):
-        if row.source == "given" and row.question_id in gold:
-            gold[row.question_id].append(row.passage_id)
-    gold = {question_id: passage_ids for question_id, passage_ids in gold.items() if passage_ids}
-    if not gold:
-        raise ValueError(
-            f"{positives}: the source gives none of the questions of {', '.join(sets.evaluate)} a positive; take gold"
-            " out of reading.rankings and reading.gold"
-        )
-    rows = [
-        Ranked(question_id, passage_id, rank, 1 / rank)
-        for question_id, passage_ids in gold.items()
-        for rank, passage_id in enumerate(passage_ids, start=1)
-    ]
-    questions = list(read_questions(records / "questions.parquet", frozenset(gold)))
-    paths = [
-        RankedPath(question.id, rank, path, [1 / rank / len(path)] * len(path), 1 / rank)
-        for question in questions
-        for rank, path in enumerate([question.hops] if question.hops else [[i] for i in gold[question.id]], start=1)
-    ]
-    with files.new_folder(out) as folder:
-        tables.write(folder / "evaluate.parquet", Ranked, rows)
-        if any(question.hops for question in questions):
-            (folder / "paths").mkdir()
-            tables.write(folder / "paths" / "evaluate.parquet", RankedPath, paths)
-    return len(gold)

@@ -12,7 +12,6 @@ from pydantic import ConfigDict, Field, StringConstraints, create_model, model_v
 
 from eadpr.corpus.sources import Source
 from eadpr.evaluation.config import Evaluate
-from eadpr.readers.config import GOLD
 from eadpr.report.config import Report
 from eadpr.robustness.config import Generator, Robustness
 from eadpr.runtime.section import Section, Sets
@@ -26,7 +25,7 @@ Settings = create_model("Settings", __base__=Section, **SECTION_FIELDS)
 
 # Names of files and folders that lie in the same folders as those of arms and rankings.
 RESERVED = (
-    "bm25", "bases", "fused", "evidence", GOLD, "multihop", "near_duplicates", "query_sides",
+    "bm25", "bases", "fused", "evidence", "multihop", "near_duplicates", "query_sides",
     "readers", "readings",
 )  # fmt: skip
 # Kinds of entries that leave files in the same folders, so that no two have the same name.
@@ -96,20 +95,14 @@ class MultihopOf(NamedEntry):
 
 
 class Reading(Section):
-    """The readers, and the rankings that each of them reads; none by default.
-
-    `gold` is the matrix of the stage that writes this ranking: it holds the name if `rankings` does.
-    """
+    """The readers, and the rankings that each of them reads; none by default."""
 
     readers: Annotated[list[Name], Of(("readers",))]
-    rankings: Annotated[list[Name], Of(("active", "fused", "multihop"), ("bm25", GOLD))]
-    gold: list[Literal["gold"]]
+    rankings: Annotated[list[Name], Of(("active", "fused", "multihop"), ("bm25",))]
 
     @model_validator(mode="after")
     def _check_matrix(self) -> Self:
         _check_lists(readers=self.readers, rankings=self.rankings)
-        if self.gold != [GOLD] * (GOLD in self.rankings):
-            raise ValueError(f"gold must be [{GOLD}] if rankings names {GOLD}, else [] (found {self.gold})")
         return self
 
 

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from eadpr.corpus.rows import excerpt
 from eadpr.corpus.sources import LOOK_ALIKES
-from eadpr.readers.config import GOLD
 from eadpr.runtime import stage_code
 from eadpr.runtime.files import write_json, write_text
 from eadpr.runtime.model_folders import NO_FILES, is_folder, model_files
@@ -192,12 +191,7 @@ def _shared_sections(
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
         "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, models),
         "robustness": {"counts": robustness.counts},
-        "explore": {
-            "rankings": [
-                "bm25", *_trainings(layout), *repeats, *layout.fused, *layout.multihop,
-                *layout.reading.gold,
-            ],
-        },
+        "explore": {"rankings": ["bm25", *_trainings(layout), *repeats, *layout.fused, *layout.multihop]},
     }  # fmt: skip
 
 
@@ -215,7 +209,7 @@ def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str,
     trainings, robustness, reading = _trainings(layout), layout.robustness, layout.reading
     ranked = {"bm25": ["bm25"]} | trainings
     fused = [*layout.fused, *layout.multihop]  # rankings that have a row as arms do, but no answer awareness
-    readable = ranked | {name: [name] for name in (*fused, GOLD)}
+    readable = ranked | {name: [name] for name in fused}
     return {
         "trainings": trainings,
         "fused": fused,
