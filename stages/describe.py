@@ -1,4 +1,4 @@
-"""Show tables of the collection, its relations and what the active arms took: eadpr describe."""
+"""Show tables of the collection and its relations: eadpr describe."""
 
 from eadpr.settings.command import run
 from eadpr.studies.describe import main

@@ -1,6 +1,5 @@
 """Several processes take the steps of one: two over gloo on loopback, started as users start them."""
 
-import json
 import os
 import socket
 import subprocess
@@ -107,9 +106,6 @@ def test_a_stage_by_two_processes_writes_once_what_one_writes(toy, tmp_path):
         assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
         assert done.stderr.count("train: 6 of 6 steps") == 1
     assert_same_training(tmp_path / "1", tmp_path / "2")
-    records = [json.loads(path.read_text()) for path in (cache.root() / "runs").glob("*.json")]
-    found = {record["command"][-1]: record["processes"] for record in records}
-    assert found == {str(tmp_path / "1" / "log"): 1, str(tmp_path / "2" / "log"): 2}
     assert not list((cache.root() / "train").glob("*/*"))  # no checkpoint left
 
 

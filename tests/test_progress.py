@@ -1,4 +1,4 @@
-"""Progress in a log, with a clock that the test turns; it and records of runs decide no byte."""
+"""Progress in a log, with a clock that the test turns; it decides no byte."""
 
 import sys
 import threading
@@ -9,11 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from eadpr.runtime import progress as module
-from eadpr.runtime import runs
 from eadpr.runtime.progress import LINE_EVERY, progress
-from eadpr.runtime.stage_code import UNLISTED, closure
-from tests import repository
-from tests.repository import ROOT, stage_module
 
 
 @pytest.fixture
@@ -73,19 +69,3 @@ def test_what_a_killed_run_did_counts_but_not_for_the_speed(clock, capsys):
         advance(5)
     expected = ["read: 25 of 30 rows, 0.5 rows/s, 10 s left", "read: 30 of 30 rows, 0.5 rows/s"]
     assert capsys.readouterr().err.splitlines() == expected
-
-
-@pytest.mark.parametrize("file", ["cache", "cache/runs"])
-def test_a_record_that_cannot_be_written_fails_no_stage(tmp_path, monkeypatch, capsys, file):
-    monkeypatch.setenv("EADPR_CACHE", str(tmp_path / "cache"))
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).write_text("a file in place of the folder")
-    runs.record(["train"], 1.0)
-    assert "what the run took is not kept (" in capsys.readouterr().err
-
-
-def test_no_stage_reaches_the_reader_of_records():
-    for stage in repository.stages().values():
-        reached = closure(ROOT / "stages" / f"{stage_module(stage['cmd'])}.py", ROOT)
-        assert ROOT / "src/eadpr/studies/describe.py" not in reached
-        assert not [path for path in reached if path.as_posix().endswith(UNLISTED)]

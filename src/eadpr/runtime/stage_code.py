@@ -12,7 +12,7 @@ from pathlib import Path
 
 TOPS = ("eadpr", "stages")  # packages in src or in the repository's root
 # No list names these files, because they decide no byte: telemetry and the names for users.
-UNLISTED = ("eadpr/runtime/progress.py", "eadpr/runtime/runs.py", "src/eadpr/__init__.py")
+UNLISTED = ("eadpr/runtime/progress.py", "src/eadpr/__init__.py")
 
 
 def lists(root: Path = Path()) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,6 @@ import os
 import pkgutil
 import re
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -110,18 +109,12 @@ class Stage(NamedTuple):
         return parser
 
     def run_command(self, words: Sequence[str]) -> None:
-        """Run the stage with the words of a command line; print what it did, and keep a record of what it took."""
-        started, values = time.monotonic(), vars(self.parser().parse_args(words))
+        """Run the stage with the words of a command line; print what it did."""
+        values = vars(self.parser().parse_args(words))
         names = {name: values[f"{name}_name"] for name in self.arguments()}
-        paths = self.locate(names, {name: values[name] for name in self.options()})
-        text = self.run(paths)
-        if os.environ.get("RANK", "0") != "0":
-            return  # the first of the processes that torchrun started says and records what was done
-        print(text.removesuffix("\n"))
-        from eadpr.runtime import runs
-
-        options = [str(word) for name, path in paths.items() if path for word in (f"--{name}", path)]
-        runs.record([Path(sys.argv[0]).stem, *options], time.monotonic() - started)
+        text = self.run(self.locate(names, {name: values[name] for name in self.options()}))
+        if os.environ.get("RANK", "0") == "0":  # the first of the processes that torchrun started
+            print(text.removesuffix("\n"))
 
 
 def stage(config: str | None = None, *, settled: bool = True, **patterns: str) -> Callable[[Callable[..., str]], Stage]:
