@@ -14,7 +14,7 @@ import typer
 
 CLOSE = 1e-5
 SCORES = {  # of the card's blocks, by the name of what they leave
-    "sentence-transformers": "scores", "transformers": "of_transformers", "DPR's classes": "dpr_scores",
+    "sentence-transformers": "scores", "transformers": "of_transformers", 
     "ONNX Runtime": "onnx_scores", "BEIR's calls": "beir_scores", "numpy": "of_numpy",
 }  # fmt: skip
 STORED = ("numpy", "faiss", "Pyserini")  # score with the float16 vectors

@@ -89,11 +89,11 @@ def texts(made):
 
 def test_the_cards_code_scores_as_the_pipeline(tmp_path):
     made = make(tmp_path, shared=False, pooling="cls")
-    publish(made, tmp_path / "published", parts=["vectors", "onnx", "dpr"])
+    publish(made, tmp_path / "published", parts=["vectors", "onnx"])
     ours = measured.reference(made / "models" / "arm", QUESTIONS, texts(made))
     left = measured.run_card(tmp_path / "published", QUESTIONS, texts(made))
     found = measured.others(left, [f"p{i}" for i in range(37)], depth=10)
-    assert len(found) == 7
+    assert len(found) == 6
     for name, (rows, scores) in found.items():
         stored = name in measured.STORED  # of float16 vectors
         expected = np.take_along_axis(ours.scores, rows, 1)
@@ -215,8 +215,6 @@ def test_what_no_other_library_can_be_given_is_refused(tmp_path):
         publish(made, out, arm="arm2")
     with pytest.raises(FileNotFoundError, match=r"models/untrained/encoder\.json does not exist"):
         publish(made, out, arm="untrained")
-    with pytest.raises(ValueError, match="--with dpr: "):
-        publish(made, out, parts=["dpr"])
     (made / "outcomes" / "arm.parquet").unlink()
     with pytest.raises(FileNotFoundError, match=r"outcomes/arm\.parquet does not exist"):
         publish(made, out)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-Part = StrEnum("Part", ["vectors", "onnx", "dpr"])  # Typer takes no list of literals
+Part = StrEnum("Part", ["vectors", "onnx"])  # Typer takes no list of literals
 
 
 def publish(

@@ -1,5 +1,5 @@
-"""A trained arm as one folder for other libraries: sentence-transformers and transformers, and on demand DPR's classes,
-FAISS, numpy, Pyserini and ONNX Runtime.
+"""A trained arm as one folder for other libraries: sentence-transformers and transformers, and on demand FAISS,
+numpy, Pyserini and ONNX Runtime.
 
 A shared encoder is the folder itself; two encoders have a subfolder each, and sentence-transformers' `Router` chooses
 between them.
@@ -30,8 +30,6 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
     if settings.unit == "token":
         raise ValueError(f"{model} matches tokens (encoder.unit), which no published form here does; name another arm")
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
-    if "dpr" in parts:
-        optional.check_dpr(encoders.passage)
     folders = ("", "") if settings.shared else SIDES
     with files.new_folder(out) as folder:
         for side, subfolder in zip(SIDES, folders, strict=True):
@@ -39,8 +37,6 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
             shutil.copytree(model / side, folder / subfolder, copy_function=shutil.copyfile, dirs_exist_ok=True)
         if not settings.shared:
             _write_router(folder)
-        if "dpr" in parts:
-            optional.write_dpr(encoders, folder / "dpr")
         if "onnx" in parts:
             for subfolder, encoder in dict(zip(folders, encoders, strict=True)).items():
                 optional.write_onnx(encoder, folder / subfolder / "onnx" / "model.onnx")

@@ -1,4 +1,4 @@
-"""Optional parts of a published folder: DPR's classes, ONNX, and vectors for FAISS, numpy and Pyserini."""
+"""Optional parts of a published folder: ONNX, and vectors for FAISS, numpy and Pyserini."""
 
 import logging
 import os
@@ -9,37 +9,13 @@ from pathlib import Path
 import faiss
 import numpy as np
 import torch
-from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
 from eadpr.search.vectors import DTYPE, Vectors
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
-from eadpr.training.encoder import Encoders, TextEncoder
+from eadpr.training.encoder import TextEncoder
 
 BLOCK = 65_536  # vectors at a time
-
-
-def check_dpr(encoder: TextEncoder) -> None:
-    """Raise ValueError for encoders that DPR's classes cannot hold: they take the first token's state of a BERT."""
-    settings, kind = encoder.settings, encoder.model.config.model_type
-    if (kind, settings.pooling, settings.similarity) != ("bert", "cls", "dot") or encoder.projection is not None:
-        raise ValueError(
-            "--with dpr: DPR's classes hold a BERT with encoder.pooling: cls, dot products and no layers above; this is"
-            f" {kind} with encoder.pooling: {settings.pooling}, {settings.similarity}; leave it out"
-        )
-
-
-def write_dpr(encoders: Encoders, folder: Path) -> None:
-    """Write `question_encoder` and `ctx_encoder`, models of their own: DPR's weights have other names than BERT's."""
-    classes = {"question_encoder": DPRQuestionEncoder, "ctx_encoder": DPRContextEncoder}
-    for encoder, (name, kind) in zip(encoders, classes.items(), strict=True):
-        config = encoder.model.config.to_dict()
-        del config["model_type"], config["architectures"]
-        model = kind(DPRConfig(**config, projection_dim=0))
-        (bert,) = (module for module in model.modules() if isinstance(module, type(encoder.model)))
-        bert.load_state_dict(encoder.model.state_dict())
-        model.save_pretrained(folder / name)
-        encoder.tokenizer.save_pretrained(folder / name)
 
 
 def write_onnx(encoder: TextEncoder, path: Path) -> None:
