@@ -9,6 +9,7 @@ import pandas as pd
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions, read_members
 from eadpr.explorer import gather, overview, words
+from eadpr.explorer.config import Explore
 from eadpr.explorer.page import make_page
 from eadpr.explorer.rankings import ExploreInputs, ShownRanking, list_rankings, read_ranking
 from eadpr.report import markdown as md
@@ -81,7 +82,9 @@ def find_outputs(collection: Path, report: Path) -> tuple[ExploreInputs, ReportA
     """Return the inputs and settings that the pipeline made for a collection."""
     names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1])
     inputs = ExploreInputs(*(collection / name for name in names), report)
-    return inputs, *read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets)
+    config = collection / "configs" / "explore.json"
+    settings, sets, _ = read(config, report=ReportArms, sets=Sets, explore=Explore)
+    return inputs, settings, sets
 
 
 def _check_names(option: str, names: Sequence[str], available: Iterable[str]) -> None:
