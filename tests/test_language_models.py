@@ -13,7 +13,6 @@ import pytest
 from eadpr.corpus.sources import File
 from eadpr.runtime import cache
 from eadpr.storage.records import Passage, Span
-from eadpr.writers.config import Given
 from eadpr.writers.endpoint import AT_ONCE, RETRY, generate_by_endpoint
 from eadpr.writers.given import generate_from_files
 from eadpr.writers.original import Candidate, Generate, Original
@@ -200,10 +199,10 @@ RAMDOCS = {
 def test_texts_of_files_go_by_id_or_question(tmp_path):
     path = lines(
         tmp_path / "own.jsonl", {"question_id": "q", "text": "One.", "title": "T"},
-        {"question": "q?", "text": "Two.", "type": "noise"}, {"question": "q?", "text": "Three.", "type": "other"},
+        {"question": "q?", "text": "Two."},
         {"question_id": "q?", "text": "Four."}, {"question_id": "q", "text": "Five.", "title": ""},
     )  # fmt: skip
-    make = generate_from_files(Given(types=["noise", "near_duplicate"]), [(OWN, path)])
+    make = generate_from_files([(OWN, path)])
     assert make(ADA, range(9)) == [Candidate("T", "One."), Candidate("", "Five."), Candidate("Ada", "Two.")]
     assert make(ADA, range(1, 2)) == [Candidate("", "Five.")]
 
@@ -211,16 +210,9 @@ def test_texts_of_files_go_by_id_or_question(tmp_path):
 def test_documents_of_ramdocs_that_are_not_correct_are_given(tmp_path):
     path = lines(tmp_path / "r.jsonl", RAMDOCS)
     file = File(kind="ramdocs", path="r.jsonl", set="ramdocs", split="test")
-    for types, expected in (
-        (["misinfo", "noise"], ["She is of Paris.", "Noise."]),
-        (["misinfo"], ["She is of Paris."]),
-    ):
-        assert texts(generate_from_files(Given(types=types), [(file, path)])) == expected
+    assert texts(generate_from_files([(file, path)])) == ["She is of Paris.", "Noise."]
 
 
-def test_no_file_and_no_text_of_a_type_are_refused(tmp_path):
+def test_no_file_is_refused():
     with pytest.raises(ValueError, match="no file of kind near_duplicates"):
-        generate_from_files(Given(types=["noise"]), [])
-    path = lines(tmp_path / "own.jsonl", {"question": "q", "text": "x", "type": "y"})
-    with pytest.raises(ValueError, match=r"own\.jsonl: .* given\.types .*there are y"):
-        generate_from_files(Given(types=["noise"]), [(OWN, path)])
+        generate_from_files([])

@@ -29,7 +29,7 @@ ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span
 
 
 def settings(generator="removed", **changes) -> Generation:
-    own = {"per_question": 3, "candidates": 6, "strategy": "pseudo", "seed": 0}
+    own = {"per_question": 3, "strategy": "pseudo", "seed": 0}
     return Generation(**own | {"generator": generator} | changes)
 
 
@@ -136,14 +136,15 @@ class Asked:
 def test_what_is_dropped_is_counted_and_asked_for_again():
     make = Asked("One.", " - ", "In  London!", "One. ", None, "Two.", "Three.", "Four.")
     dropped: Counter[str] = Counter()
-    found = generate.near_duplicates(ADA, settings(candidates=9), make, dropped)
+    found = generate.near_duplicates(ADA, settings(), make, dropped)
     expected = [NearDuplicate("q", "p", i, "removed", "T", text) for i, text in enumerate(["One.", "Two.", "Three."])]
     assert found == expected
     assert dropped == {"empty": 1, "holds_answer": 1, "repeated": 1, "cut_off": 1}
     assert make.numbers == [(0, 3), (3, 5), (5, 7)]
 
 
-def test_no_more_is_asked_than_the_candidates_or_than_there_are():
+def test_no_more_is_asked_than_the_candidates_or_than_there_are(monkeypatch):
+    monkeypatch.setattr(generate, "CANDIDATES", 6)
     make = Asked(TEXT, TEXT.replace(" ", "\n"), "One.", "London", "London", "London", "Two.")
     dropped: Counter[str] = Counter()
     assert len(generate.near_duplicates(ADA, settings(), make, dropped)) == 1
@@ -225,7 +226,7 @@ OF_ADA = {
 def test_the_kinds_of_a_positive(tmp_path, kind):
     """Fillers come from Bob and Cem; the corpus has Ada's passage without its evidence, as `removed` makes
     it first. No kind leaves an answer."""
-    own = settings(kind, per_question=40, candidates=40)
+    own = settings(kind, per_question=40)
     rows, report = write(write_people(tmp_path), tmp_path / "out", own)
     assert {row.text for row in rows if row.question_id == "q0"} >= OF_ADA[kind]
     assert not any(has_answer(["Town0" if row.question_id == "q0" else "Town1"], row.text) for row in rows)

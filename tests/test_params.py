@@ -11,7 +11,7 @@ from eadpr.runtime.section import Sets
 from eadpr.settings import checks
 from eadpr.settings import resolve as params
 from eadpr.settings.yaml import SettingError
-from eadpr.writers.config import EndpointTask, Given, Writer
+from eadpr.writers.config import EndpointTask, Writer
 from tests.repository import ROOT
 
 WHOLE = params.load(ROOT / "params.yaml")
@@ -188,14 +188,14 @@ def test_who_writes_is_told_where_something_is_written_alone():
     values = with_changes(GOOD, {"collection": "squad-open", "collections.squad-open.source.files": own})
     before = params.configs(values)
     assert before["distractors.json"] | {"written": None, "writer": None} == before["distractors.json"]
-    edits = {"endpoint.model": "m", "given.types": ["x"], "written.candidates": 9}
+    edits = {"endpoint.model": "m", "written.candidates": 9}
     assert params.configs(with_changes(values, edits)) == before
     by = {}
     for kind in ("endpoint", "given"):
         files = params.configs(with_changes(values, WRITTEN | {"written.by": kind}))
         assert {name for name in files if files[name] != before[name]} >= {"distractors.json", "eadpr/examples.json"}
         by[kind] = files["distractors.json"]["writer"]
-    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [EndpointTask, Given]
+    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [EndpointTask, type(None)]
     assert [[file["path"] for file in by[kind]["texts"]] for kind in by] == [[], ["own.jsonl"]]
 
 

@@ -17,7 +17,7 @@ from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair
-from eadpr.writers.config import EndpointTask, Given, Writer, Written
+from eadpr.writers.config import EndpointTask, Writer, Written
 from eadpr.writers.evidence import by_endpoint, choose_spans, parse_numbers
 from eadpr.writers.original import Candidate
 from eadpr.writers.written import write_by, write_distractor
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.writers
 
 TEXT = "Ann liked tea. She was born in Rome.\nRome is old. So is she."  # 60 characters
 TEA, BORN = Span(0, 14), Span(15, 36)
-SETTINGS = Written(by="given", strategies=["pseudo"], candidates=3, length=[0.5, 2.0])
+SETTINGS = Written(by="given", strategies=["pseudo"], candidates=3)
 FITS = "She, whose name was Ann, did like tea, and old she is."
 
 
@@ -107,7 +107,7 @@ TEXT_OF = {f"q{i}": f"It is said of person {i} that a cup of tea was liked, who 
 FORMS = Distractors(**ALLOW_ALL.model_dump() | {"forms": ["cut", "written"]})
 
 
-def writer(by: str, settings: EndpointTask | Given, *texts: File) -> Writer:
+def writer(by: str, settings: EndpointTask | None, *texts: File) -> Writer:
     return Writer(by=by, settings=settings, texts=list(texts))
 
 

@@ -17,7 +17,6 @@ from eadpr.corpus.prepare import TABLES, prepare
 from eadpr.corpus.sources import File, Prepare, Source
 from eadpr.settings.add_collection import add_own
 from eadpr.storage import tables
-from eadpr.writers.config import Given
 from eadpr.writers.given import generate_from_files
 
 SETTINGS = {"split_words": None, "missing_contexts": 0, "drop_empty_answers": False}
@@ -104,7 +103,6 @@ def _added(*paths: str, **named: str) -> Callable[[Path], Reading]:
 
 def _alike(folder: Path) -> Reading:
     made = generate_from_files(
-        Given(types=["noise", "near_duplicate"]),
         [(File(kind="near_duplicates", path="alike.jsonl"), folder / "alike.jsonl")],
     )
     inside = dict(zip(made.__code__.co_freevars, made.__closure__, strict=True))["texts"].cell_contents

@@ -210,9 +210,9 @@ def hotpot(pages: str) -> Callable[[Path], Reading]:
 def alike(folder: Path) -> Reading:
     def of(row: Mapping[str, Any]) -> tuple:
         by = "question_id" if "question_id" in row else "question"
-        return by, str(row[by]), row.get("type", "near_duplicate"), row.get("title"), row["text"]
+        return by, str(row[by]), row.get("title"), row["text"]
 
-    return {"alike": [one for one in map(of, rows_of(folder / "alike.jsonl")) if one[2] in ("noise", "near_duplicate")]}
+    return {"alike": list(map(of, rows_of(folder / "alike.jsonl")))}
 
 
 def judged(corpus: str, queries: str, *qrels: str) -> Callable[[Path], Reading]:

@@ -48,7 +48,7 @@ HOTPOT = [
     | {"supporting_facts": [["Ann & Bo", 0], ["Rome", 0]]}
     | {"context": [["Ann & Bo", ["Ann is.", " Bo was."]], ["Rome", ["A city."]]]}
 ]  # fmt: skip
-ALIKE = [{"question": "who?", "text": "Alpha went.", "title": "T", "type": "noise"}, {"question_id": "q1", "text": "x"}]
+ALIKE = [{"question": "who?", "text": "Alpha went.", "title": "T"}, {"question_id": "q1", "text": "x"}]
 SQUAD = {"version": "1.1", "data": [{"title": "T x", "paragraphs": [
     {"context": "Alpha is here.", "qas": [
         {"id": "q1", "question": "who?", "answers": [{"text": "Alpha", "answer_start": 0}]},

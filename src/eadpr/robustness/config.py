@@ -10,20 +10,14 @@ from eadpr.supervision.config import Strategy, WriterKind
 # By rule (`rules`): the evidence is gone, so that none should be ranked before a positive.
 Goal = Literal["removed", "replaced", "reordered"]
 Generator = Literal[Goal, WriterKind]
+CANDIDATES = 40  # texts asked for a question, at most
 GOALS: tuple[Goal, ...] = get_args(Goal)
 
 
 class NearDuplicates(Section):
-    per_question: int = Field(ge=1)
-    candidates: int = Field(ge=1)
+    per_question: int = Field(ge=1, le=CANDIDATES)
     strategy: Strategy
     seed: int = Field(ge=0)
-
-    @model_validator(mode="after")
-    def _enough(self) -> Self:
-        if self.candidates < self.per_question:
-            raise ValueError(f"candidates ({self.candidates}) must be at least per_question ({self.per_question})")
-        return self
 
 
 class Generation(NearDuplicates):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from eadpr.robustness.config import Generation
+from eadpr.robustness.config import CANDIDATES, Generation
 from eadpr.robustness.rules import by_rule, removed, reordered, replaced
 from eadpr.runtime import files
 from eadpr.runtime.progress import progress
@@ -98,11 +98,11 @@ def choose_generator(settings: Generation, writer: Writer | None, inputs: NearDu
 def near_duplicates(
     original: Original, settings: Generation, generate: Generate, dropped: Counter[str]
 ) -> list[NearDuplicate]:
-    """Make at most `per_question`. The generator makes as many as are missing, up to `candidates` in all."""
+    """Make at most `per_question`. The generator makes as many as are missing, up to CANDIDATES in all."""
     accepted: dict[str, Candidate] = {}
     requested = 0
-    while len(accepted) < settings.per_question and requested < settings.candidates:
-        end = min(settings.candidates, requested + settings.per_question - len(accepted))
+    while len(accepted) < settings.per_question and requested < CANDIDATES:
+        end = min(CANDIDATES, requested + settings.per_question - len(accepted))
         candidates = generate(original, range(requested, end))
         for candidate in candidates:
             reason = find_defect(original.question, original.positive, candidate.text)

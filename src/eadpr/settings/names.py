@@ -20,7 +20,6 @@ SECTIONS = {
     "near_duplicates": "eadpr.robustness.config:NearDuplicates",
     "written": "eadpr.writers.config:Written",
     "endpoint": "eadpr.writers.config:Endpoint",
-    "given": "eadpr.writers.config:Given",
     "negatives": "eadpr.supervision.negatives:Negatives",
     "examples": "eadpr.supervision.examples:Examples",
     "loss": "eadpr.training.config:Loss",
@@ -40,7 +39,7 @@ SECTIONS = {
     "report": "eadpr.report.config:Report",
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
-GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("given", "path_reader", "recipes")} | {
+GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("path_reader", "recipes")} | {
     "endpoint": "eadpr.writers.config:EndpointTask",
     "examples": "eadpr.supervision.examples:ArmExamples",
     "explore": "eadpr.explorer.config:Explore",

@@ -235,7 +235,7 @@ def _writer(collection: Collection, resolved: Settings, kind: str) -> dict[str, 
             return {"by": kind, "settings": _endpoint(resolved, "writing"), "texts": []}
         case "given":
             texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
-            return {"by": kind, "settings": _section(resolved, kind), "texts": texts}
+            return {"by": kind, "settings": None, "texts": texts}
     return None
 
 

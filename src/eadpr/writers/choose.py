@@ -12,4 +12,4 @@ def make_generator(writer: Writer, seed: int, *, sources: Path, raw: Path) -> Ge
     """Return the generator; `sources` and `raw` are the folders of the collection's files."""
     if writer.by == "endpoint":
         return generate_by_endpoint(writer.settings, seed)
-    return generate_from_files(writer.settings, [(file, file.local(sources=sources, raw=raw)) for file in writer.texts])
+    return generate_from_files([(file, file.local(sources=sources, raw=raw)) for file in writer.texts])

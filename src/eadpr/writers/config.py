@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field
 
 from eadpr.corpus.sources import File
 from eadpr.runtime.section import Section
@@ -67,32 +67,20 @@ class EndpointTask(Server):
     temperature: float = Field(ge=0)
 
 
-class Given(Section):
-    types: list[str] = Field(min_length=1)
-
-
 class Written(Section):
-    """Distractors of the form `written`. `length` bounds a text's length, as shares of the positive's."""
+    """Distractors of the form `written`."""
 
     by: WriterKind
     strategies: list[Strategy] = Field(min_length=1)
     candidates: int = Field(ge=1)
-    length: list[float] = Field(min_length=2, max_length=2)
-
-    @field_validator("length")
-    @classmethod
-    def _bounds(cls, length: list[float]) -> list[float]:
-        if not 0 <= length[0] <= length[1]:
-            raise ValueError("must be a lower and an upper bound, neither below 0")
-        return length
 
 
 class Writer(Section):
     """The generator of a stage's texts, which the stage `configs` makes from the sections.
 
-    `texts` are the collection's files for `given`.
+    `settings` are those of `endpoint`, `texts` the collection's files for `given`.
     """
 
     by: WriterKind
-    settings: EndpointTask | Given
+    settings: EndpointTask | None
     texts: list[File]

@@ -7,7 +7,7 @@ no_answer       the question's answer cannot be found in a text, as yes and no c
 no_text         nothing remains to start from, or the generator has no text
 cut_off, empty, positive, holds_answer  (`original.find_defect`)
 holds_evidence  a sentence of the evidence stands in it, word for word
-length          outside of the bounds `written.length`
+length          more than twice as long as the positive, or less than half
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from eadpr.supervision.distractors import Rows, Write
 from eadpr.supervision.examples import ROLES
 from eadpr.supervision.forms import KEPT, NO_ANSWER, Attempt, cut
 from eadpr.supervision.pairs import Pair
-from eadpr.text.spans import sentences
+from eadpr.text.spans import sentences, similar
 from eadpr.writers.choose import make_generator
 from eadpr.writers.config import Writer, Written
 from eadpr.writers.endpoint import AT_ONCE
@@ -64,13 +64,13 @@ def write_distractor(pair: Pair, evidence: Evidence, settings: Written, generate
     original = make_original(pair, removed)
     for number in range(settings.candidates):
         for _, text in generate(original, range(number, number + 1)):  # none once `given` has no more
-            reason = _find_defect(pair, removed, text, settings.length)
+            reason = _find_defect(pair, removed, text)
             if reason is None:
                 return Attempt(KEPT, attempt.distractor._replace(form="written", text=text))
     return Attempt(reason, None)
 
 
-def _find_defect(pair: Pair, removed: Sequence[Span], text: str | None, length: Sequence[float]) -> str | None:
+def _find_defect(pair: Pair, removed: Sequence[Span], text: str | None) -> str | None:
     if reason := find_defect(pair.question, pair.passage, text):
         return reason
     for start, end in removed:
@@ -78,5 +78,4 @@ def _find_defect(pair: Pair, removed: Sequence[Span], text: str | None, length: 
         for first, last in sentences(piece):
             if squash_spaces(piece[first:last]) in squash_spaces(text):
                 return "holds_evidence"
-    low, high = (bound * len(pair.passage.text) for bound in length)
-    return None if low <= len(text) <= high else "length"
+    return None if similar(len(text), len(pair.passage.text)) else "length"
