@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from eadpr.settings.command import COLLECTED_AFTER, Stage
-from eadpr.settings.paths import active_collection
+from eadpr.settings.command import COLLECTED_AFTER, Stage, active_collection
 from tests.repository import ROOT
 
 HELPED = """

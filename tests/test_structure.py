@@ -31,7 +31,7 @@ SIZES = {"src": 21_750, "core": 10_500, "stages": 600, "tests": 20_000, "benchma
 SOURCES = re.compile(r"corpus/|atlas/")  # readers of files and the generated collection
 # What stages add to the core.
 HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report|writers/(written|evidence)")
-WINGS = re.compile(r"(two_hops|readers|robustness|explorer|library|settings|studies|publishing)/(?!command|paths)")
+WINGS = re.compile(r"(two_hops|readers|robustness|explorer|library|settings|studies|publishing)/(?!command)")
 
 
 @pytest.mark.parametrize("name", PIPELINE)

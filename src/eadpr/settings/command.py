@@ -6,9 +6,10 @@
     python -m stages.train eadpr --init base
 
 The parameters before the star are the sections of its config file in the collection's configs/, those behind it its
-paths, as patterns (`paths`). Names that `out` or the config file needs are arguments of the command line; other names
-are options. Each path can be given instead: --out PATH. If a section is `machine`, the process is settled
-(`machine.settle`) before `main`, in which alone torch may be imported.
+paths, as patterns such as `C/models/{arm}`: C stands for data/<collection>, a field for a name. Names that `out` or
+the config file needs are arguments of the command line; other names are options. Each path can be given instead: --out
+PATH. If a section is `machine`, the process is settled (`machine.settle`) before `main`, in which alone torch may be
+imported.
 """
 
 from __future__ import annotations
@@ -26,8 +27,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from eadpr.settings.paths import FIXED, active_collection, fields, locate
-
 if TYPE_CHECKING:
     import typer
 
@@ -40,6 +39,25 @@ LONGEST = 600  # characters of a line of an error
 # imported by the function that takes it.
 SECTIONS = "eadpr.settings.names:GIVEN"
 SETTLE = "eadpr.runtime.machine:settle"
+PARAMS = Path("params.yaml")
+# Paths that are the same for every arm; stages add those with a name in them, and where they write (`stage`).
+FIXED = {
+    "accuracy": "C/evidence_accuracy.json",
+    "annotator": "C/annotator",
+    "distractors": "C/distractors",
+    "evidence": "C/evidence.parquet",
+    "examples": "C/examples",
+    "measured": "reports/{collection}",
+    "negatives": "C/negatives",
+    "outcomes": "C/outcomes",
+    "pairs": "C/pairs",
+    "positives": "C/positives",
+    "rankings": "C/rankings",
+    "raw": "C/raw",
+    "records": "C/records",
+    "sources": "data/sources/{collection}",
+    "training": "C/training",
+}
 
 
 class Stage(NamedTuple):
@@ -132,6 +150,24 @@ def stage(config: str | None = None, *, settled: bool = True, **patterns: str) -
         return declared_stage
 
     return declare
+
+
+def fields(pattern: str) -> list[str]:
+    """Return the names that a pattern needs, without the collection."""
+    return [name for name in re.findall(r"\{(\w+)\}", pattern) if name != "collection"]
+
+
+def locate(pattern: str, names: dict[str, str]) -> Path:
+    """Return the path of a pattern with these names, among them the collection's."""
+    return Path(re.sub("^C/", "data/{collection}/", pattern).format_map(names))
+
+
+def active_collection() -> str:
+    """Return the collection that params.yaml names. Only its line is read, as parsing the file takes a second."""
+    match = re.search(r"(?m)^collection: *([\"']?)([a-z0-9][a-z0-9_-]*)\1 *(#.*)?$", PARAMS.read_text(encoding="utf-8"))
+    if not match:
+        raise ValueError(f"{PARAMS}: collection: expected a name on the line of the key; give --collection")
+    return match[2]
 
 
 def command(main: Callable[..., str | None]) -> Callable[..., str | None]:

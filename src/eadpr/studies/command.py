@@ -17,7 +17,9 @@ def main(
     """Run a study of data/studies and write its page."""
     from eadpr.studies import experiment
 
-    request = experiment.Request(name, collection, seeds, set_)
-    study, overrides = experiment.resolve(request)
+    study, overrides = experiment.resolve(name, collection, seeds, set_)
     typer.echo(shlex.join(experiment.experiment_command(overrides)))
-    return None if show else f"study: {experiment.run_experiment(request, study, overrides, out)}"
+    words = [name, *(["--collection", collection] if collection else [])]
+    words += [word for seed in seeds for word in ("--seed", str(seed))]
+    words += [word for override in set_ for word in ("-S", override)]
+    return None if show else f"study: {experiment.run_experiment(name, study, overrides, words, out)}"

@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import typer
 
@@ -21,37 +20,21 @@ PARAMS = Path("params.yaml")
 UNTRACKED = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
 
 
-class Request(NamedTuple):
-    """A study as asked for on the command line; `overrides` come from -S."""
-
-    study: str
-    collection: str | None
-    seeds: list[int]
-    overrides: list[str]
-
-    def words(self) -> list[str]:
-        """Return the words of the command line, with FOLDER for paths."""
-        words = [self.study, *(["--collection", self.collection] if self.collection else [])]
-        for seed in self.seeds:
-            words += ["--seed", str(seed)]
-        for override in self.overrides:
-            words += ["-S", override]
-        return provenance.hide_paths(words)
-
-
-def resolve(request: Request) -> tuple[Study, list[str]]:
+def resolve(
+    name: str, collection: str | None, seeds: Sequence[int], overrides: Sequence[str]
+) -> tuple[Study, list[str]]:
     """Return the study, and the overrides that make its parameters; raises ValueError where it cannot run."""
     values, studies = load(PARAMS), read_studies(STUDIES)
-    if request.study not in studies:
-        raise ValueError(f"{STUDIES} has no study {request.study!r}; it has {', '.join(studies)}")
-    study = studies[request.study]
-    if request.collection is not None:
-        study = study.model_copy(update={"settings": study.settings | {"collection": request.collection}})
-    if request.seeds:
-        study = with_seeds(study, request.seeds)
-    expanded = expand(study, values, request.overrides)
+    if name not in studies:
+        raise ValueError(f"{STUDIES} has no study {name!r}; it has {', '.join(studies)}")
+    study = studies[name]
+    if collection is not None:
+        study = study.model_copy(update={"settings": study.settings | {"collection": collection}})
+    if seeds:
+        study = with_seeds(study, seeds)
+    expanded = expand(study, values, overrides)
     configs(expanded)  # refuses wrong settings
-    check_effect(request.overrides, expanded)
+    check_effect(overrides, expanded)
     return study, list(make_overrides(values, expanded))
 
 
@@ -59,10 +42,10 @@ def experiment_command(overrides: Sequence[str], *options: str) -> list[str]:
     return ["dvc", "exp", "run", "--temp", *options, *(word for change in overrides for word in ("-S", change))]
 
 
-def run_experiment(request: Request, study: Study, overrides: list[str], out: Path) -> Path:
-    """Run the experiment in a copy of the tree, and write page and numbers from what it left in DVC's cache."""
-    collection = apply_overrides(overrides, load(PARAMS))["collection"]
-    name, commit = request.study, provenance.commit()
+def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Sequence[str], out: Path) -> Path:
+    """Run the experiment in a copy of the tree, and write page and numbers from what it left in DVC's cache. `words`
+    are those of the command line."""
+    collection, commit = apply_overrides(overrides, load(PARAMS))["collection"], provenance.commit()
     experiment = f"{name}-{collection}-{datetime.now():%Y%m%d-%H%M%S}"
     options = ["-n", experiment]
     for path in provenance.git(*UNTRACKED).splitlines():  # DVC's copy of the tree has tracked files alone
@@ -72,8 +55,7 @@ def run_experiment(request: Request, study: Study, overrides: list[str], out: Pa
         raise typer.Exit(code)  # DVC has said why
     text, md5 = read_report(experiment, collection)
     record = {
-        "about": study.about, "command": shlex.join(request.words()), "study": name, "collection": request.collection,
-        "seeds": request.seeds, "set": provenance.hide_paths(request.overrides), "commit": commit,
+        "about": study.about, "command": shlex.join(provenance.hide_paths(words)), "commit": commit,
         "date": f"{datetime.now():%Y-%m-%d}", "overrides": provenance.hide_paths(overrides), "report": md5,
     } | page.parse_report(text)  # fmt: skip
     path = out / collection / f"{name}.md"
