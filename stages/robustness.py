@@ -13,11 +13,11 @@ def main(
     robustness, evaluate, encode, sets, machine, bm25, *, records, positives, ranking, model=None, duplicates, out
 ):
     from eadpr.robustness.evaluate import RobustnessInputs, RobustnessSettings, run
-    from eadpr.robustness.searchers import prepare_bm25, prepare_dense
+    from eadpr.robustness.searchers import search_bm25, search_dense
 
     inputs = RobustnessInputs(
         records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates
     )
     settings = RobustnessSettings(robustness, evaluate, encode, sets, machine, bm25)
-    count = run(inputs, out, settings, prepare_bm25 if model is None else prepare_dense)
+    count = run(inputs, out, settings, search_bm25 if model is None else search_dense)
     return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"

@@ -118,20 +118,18 @@ def first_ranks(order: list[int], question, added: list[NearDuplicate], count: i
     return kept[: EVALUATE.depth]
 
 
-def check_rankings(arm, prepare, expected: list[list[list[int]]]) -> None:
+def check_rankings(arm, open_searches, expected: list[list[list[int]]]) -> None:
     """Rankings of the stage against ranks of rows, for each count but 0; rows behind the corpus's were added."""
     joined, corpus = robustness_evaluate.read_joined(arm, SETTINGS), small.passages()
-    with prepare(joined, arm, SETTINGS) as open_search:
-        for count, ranked in zip(COUNTS[1:], expected[1:], strict=True):
-            with open_search(sum(row.number < count for row in joined.added)) as search:
-                rows = list(robustness_evaluate.rank(joined, search, EVALUATE.depth))
-            asked = zip(QUESTIONS[1:], ranked, strict=True)
-            assert [row[:3] for row in rows] == [
-                (question.id, corpus[row].id, rank)
-                for question, order in asked
-                for rank, row in enumerate(order, start=1)
-                if row < len(corpus)
-            ]
+    for ranked, search in zip(expected[1:], open_searches(joined, arm, SETTINGS), strict=True):
+        rows = list(robustness_evaluate.rank(joined, search, EVALUATE.depth))
+        asked = zip(QUESTIONS[1:], ranked, strict=True)
+        assert [row[:3] for row in rows] == [
+            (question.id, corpus[row].id, rank)
+            for question, order in asked
+            for rank, row in enumerate(order, start=1)
+            if row < len(corpus)
+        ]
 
 
 def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None:
@@ -156,7 +154,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     """The corpus with the near-duplicates behind it, all scored in float64 and sorted; those that hold an answer of the
     question leave its ranking."""
     monkeypatch.setattr(robustness_evaluate, "BLOCK", 2)
-    run(arm, tmp_path / "out", SETTINGS, searchers.prepare_dense)
+    run(arm, tmp_path / "out", SETTINGS, searchers.search_dense)
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
     tables.write(tmp_path / "added.parquet", Passage, passages)
@@ -174,7 +172,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
         ranked = [first_ranks(o, q, added, count) for o, q in zip(orders, QUESTIONS[1:], strict=True)]
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
         expected.append(ranked)
-    check_rankings(arm, searchers.prepare_dense, expected)
+    check_rankings(arm, searchers.search_dense, expected)
     by_count = [outcomes(tmp_path / "out" / f"{n}.parquet") for n in COUNTS]
     drop = [np.mean([o.value for o in of_count if o.metric == "mrr10"]) for of_count in by_count]
     assert drop[2] < drop[0]
@@ -186,7 +184,7 @@ def test_bm25_ranks_everything_anew(arm, tmp_path):
     rank_question_sets(arm.records, tmp_path / "bm25", bm25=SETTINGS.bm25, sets=SETTINGS.sets)
     positives = third_of(tmp_path / "bm25", tmp_path / "positives")
     bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
-    run(bm25, tmp_path / "out", SETTINGS, searchers.prepare_bm25)
+    run(bm25, tmp_path / "out", SETTINGS, searchers.search_bm25)
     corpus, added = small.passages(), added_to(arm)
     expected = []
     for count in COUNTS:
@@ -201,7 +199,7 @@ def test_bm25_ranks_everything_anew(arm, tmp_path):
         ]
         expected.append(ranked)
         check_outcomes(positives, tmp_path / "out" / f"{count}.parquet", ranked)
-    check_rankings(bm25, searchers.prepare_bm25, expected)
+    check_rankings(bm25, searchers.search_bm25, expected)
     assert max(rows[name] for name, _ in hits[0][: EVALUATE.depth]) >= len(corpus) > max(ranked[0])
     assert len(ranked[0]) == EVALUATE.depth
     assert max(map(max, filter(None, ranked))) >= len(corpus)
@@ -218,7 +216,7 @@ def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[s
 def test_a_generator_that_made_nothing_is_named(arm, tmp_path):
     tables.write(tmp_path / "none" / "near_duplicates.parquet", NearDuplicate, [])
     with pytest.raises(ValueError, match=r"is empty; take none out of robustness\.generators"):
-        run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS, searchers.prepare_dense)
+        run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS, searchers.search_dense)
 
 
 # The report

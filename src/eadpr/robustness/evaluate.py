@@ -7,12 +7,10 @@ and holds an answer to this one stays out of this question's ranking: it would b
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import closing
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.evaluate import COUNTS, ranking_values
@@ -58,35 +56,38 @@ class Joined(NamedTuple):
     questions: list[Question]
     added: list[NearDuplicate]
 
+    def sizes(self, counts: Sequence[int]) -> list[int]:
+        """Return how many near-duplicates join for each count but 0."""
+        return [sum(row.number < count for row in self.added) for count in counts if count]
+
 
 # The best hits of the questions at these places, at most so many; of equal scores the corpus's passage is first.
 Search = Callable[[Sequence[int], int], list[list[Hit]]]
-# Opens the corpus with the first so many near-duplicates.
-OpenSearch = Callable[[int], AbstractContextManager[Search]]
 
 
 def run(
     inputs: RobustnessInputs,
     out: Path,
     settings: RobustnessSettings,
-    prepare: Callable[[Joined, RobustnessInputs, RobustnessSettings], AbstractContextManager[OpenSearch]],
+    open_searches: Callable[[Joined, RobustnessInputs, RobustnessSettings], Iterator[Search]],
 ) -> int:
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
-    every question in the corpus, and the report of their generator. Return the number of near-duplicates joined."""
+    every question in the corpus, and the report of their generator. Return the number of near-duplicates joined.
+
+    `open_searches` yields a search of the corpus with the near-duplicates of each count but 0, one after the other.
+    """
     joined = read_joined(inputs, settings)
-    numbers = [near_duplicate.number for near_duplicate in joined.added]
     with (
         files.new_folder(out) as folder,
         tempfile.TemporaryDirectory() as temporary,
-        prepare(joined, inputs, settings) as open_search,
+        closing(open_searches(joined, inputs, settings)) as searches,
     ):
         for count in settings.robustness.counts:
             ranking = inputs.ranking
             if count:
                 ranking = Path(temporary) / str(count)
-                with open_search(int(np.searchsorted(numbers, count))) as search:
-                    rows = rank(joined, search, settings.evaluate.depth)
-                    tables.write(ranking / "evaluate.parquet", Ranked, rows)
+                rows = rank(joined, next(searches), settings.evaluate.depth)
+                tables.write(ranking / "evaluate.parquet", Ranked, rows)
             values = ranking_values(joined.evaluated, inputs.records, inputs.positives, ranking, settings.evaluate)
             quality = {metric: value for metric, value in values.items() if metric not in COUNTS}
             write(folder / f"{count}.parquet", joined.evaluated, quality)

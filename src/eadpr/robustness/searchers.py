@@ -9,13 +9,12 @@ every score.
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
-from eadpr.robustness.evaluate import Hit, Joined, OpenSearch, Search
+from eadpr.robustness.evaluate import Hit, Joined, Search
 from eadpr.robustness.evaluate import RobustnessInputs as Inputs
 from eadpr.robustness.evaluate import RobustnessSettings as Settings
 from eadpr.runtime import cache, files, machine
@@ -30,9 +29,8 @@ from eadpr.training.encoder import load
 ADDED = "\U0010ffff"  # begins the ids of added passages in Lucene: of equal scores the lesser id is first
 
 
-@contextmanager
-def prepare_dense(joined: Joined, inputs: Inputs, settings: Settings) -> Iterator[OpenSearch]:
-    """Encode the near-duplicates; yields a function that opens a search."""
+def search_dense(joined: Joined, inputs: Inputs, settings: Settings) -> Iterator[Search]:
+    """Encode the near-duplicates; yield the arm's search with those of each count."""
     texts = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in joined.added]
     encoder = load(inputs.model, "question").to(machine.device())
     token_ids = encoder.question_ids([question.question for question in joined.questions])
@@ -44,19 +42,16 @@ def prepare_dense(joined: Joined, inputs: Inputs, settings: Settings) -> Iterato
         encode(passages, inputs.model, vectors, settings=settings.encode, hardware=settings.hardware)
         stored = Vectors(vectors)
 
-        def open_search(count: int) -> AbstractContextManager[Search]:
-            def search(places: Sequence[int], depth: int) -> list[list[Hit]]:
-                size, asked_QD = min(depth, count), questions_QD[list(places)]
-                rows, scores = exact.search(stored.head(count), asked_QD, size, devices=machine.devices())
-                results = []
-                for place, near_duplicates in zip(places, map(zip, rows.tolist(), scores.tolist()), strict=True):
-                    hits = [*ranked.get(joined.questions[place].id, ()), *near_duplicates]
-                    results.append(sorted(hits, key=itemgetter(1), reverse=True)[:depth])  # keeps the order of equals
-                return results
+        def search(count: int, places: Sequence[int], depth: int) -> list[list[Hit]]:
+            size, asked_QD = min(depth, count), questions_QD[list(places)]
+            rows, scores = exact.search(stored.head(count), asked_QD, size, devices=machine.devices())
+            results = []
+            for place, near_duplicates in zip(places, map(zip, rows.tolist(), scores.tolist()), strict=True):
+                hits = [*ranked.get(joined.questions[place].id, ()), *near_duplicates]
+                results.append(sorted(hits, key=itemgetter(1), reverse=True)[:depth])  # keeps the order of equals
+            return results
 
-            return nullcontext(search)
-
-        yield open_search
+        yield from (partial(search, count) for count in joined.sizes(settings.robustness.counts))
 
 
 def read_scores(ranking: Path) -> dict[str, list[Hit]]:
@@ -64,30 +59,27 @@ def read_scores(ranking: Path) -> dict[str, list[Hit]]:
     return {question_id: [(row.passage_id, row.score) for row in rows] for question_id, rows in groups}
 
 
-def prepare_bm25(joined: Joined, inputs: Inputs, settings: Settings) -> AbstractContextManager[OpenSearch]:
-    """Return a function that opens a search by BM25: an index of corpus and near-duplicates."""
-    return nullcontext(partial(open_index, joined, inputs, settings.bm25))
-
-
-@contextmanager
-def open_index(joined: Joined, inputs: Inputs, bm25_settings: bm25.BM25, count: int) -> Iterator[Search]:
-    """Index the corpus with the first `count` near-duplicates; the index lasts as long as the block."""
+def search_bm25(joined: Joined, inputs: Inputs, settings: Settings) -> Iterator[Search]:
+    """Yield BM25's search of an index of corpus and near-duplicates for each count; an index lasts until the next."""
     corpus = inputs.records / "passages.parquet"
-    added = [Passage(f"{ADDED}{row}", *joined.added[row][-2:], None) for row in range(count)]
-    key = cache.fingerprint(cache.code(__file__), files.sha256(corpus), added, bm25_settings.fields)
-    with cache.workspace("robustness_bm25", key) as folder:
-        everything, lucene = folder / "passages.parquet", folder / "lucene"
-        tables.write(everything, Passage, chain(tables.rows(corpus, Passage), added))
-        lucene.mkdir(exist_ok=True)
-        indexed = bm25.index(everything, lucene, bm25=bm25_settings)
+    for count in joined.sizes(settings.robustness.counts):
+        added = [Passage(f"{ADDED}{row}", *joined.added[row][-2:], None) for row in range(count)]
+        key = cache.fingerprint(cache.code(__file__), files.sha256(corpus), added, settings.bm25.fields)
+        with cache.workspace("robustness_bm25", key) as folder:
+            everything, lucene = folder / "passages.parquet", folder / "lucene"
+            tables.write(everything, Passage, chain(tables.rows(corpus, Passage), added))
+            lucene.mkdir(exist_ok=True)
+            indexed = bm25.index(everything, lucene, bm25=settings.bm25)
+            yield partial(search_index, indexed, joined, settings.bm25)
+            files.discard(folder)
 
-        def search(places: Sequence[int], depth: int) -> list[list[Hit]]:
-            searcher = bm25.Searcher(indexed, bm25=bm25_settings.model_copy(update={"depth": depth}))
-            rankings = searcher.search([joined.questions[place].question for place in places])
-            return [[(read_name(name), score) for name, score in ranking] for ranking in rankings]
 
-        yield search
-        files.discard(folder)
+def search_index(
+    indexed: Path, joined: Joined, settings: bm25.BM25, places: Sequence[int], depth: int
+) -> list[list[Hit]]:
+    searcher = bm25.Searcher(indexed, bm25=settings.model_copy(update={"depth": depth}))
+    rankings = searcher.search([joined.questions[place].question for place in places])
+    return [[(read_name(name), score) for name, score in ranking] for ranking in rankings]
 
 
 def read_name(name: str) -> str | int:
