@@ -10,7 +10,7 @@ from eadpr.settings import command as commands
 # In the package, so that the wheel has them; the stages of the pipeline need the repository.
 COMMANDS = {
     "add": "eadpr.settings.add_command:main",
-    "convert": "eadpr.publishing.convert:convert_checkpoint",
+    "convert": "eadpr.publishing.command:convert_checkpoint",
     "describe": "eadpr.studies.describe:main",
     "explore": "eadpr.explorer.command:main",
     "export": "eadpr.evaluation.command:main",

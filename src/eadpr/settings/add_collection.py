@@ -26,7 +26,6 @@ from eadpr.storage import tables
 from eadpr.storage.records import Context, Passage, Question, SetMember
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
-NO_TEXT = r"null|true|false|nan|inf|\d+(e-?\d+)?"  # what `-S collection=NAME` makes no text of
 EXAMPLES = 3  # records shown of a new collection
 
 # Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
@@ -140,8 +139,6 @@ def _load_values(name: str, params: Path) -> dict[str, Any]:
     """Load params.yaml, for a collection that may have this name."""
     if not re.fullmatch(COLLECTION, name):
         advice = "use lower-case letters, digits and '-', as in my-corpus"
-    elif re.fullmatch(NO_TEXT, name):
-        advice = f"settings would read another value; take one as c-{name}"
     elif name in TAKEN:
         advice = f"data/{name}/ is {TAKEN[name]}; take another name"
     else:
