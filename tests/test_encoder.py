@@ -15,8 +15,9 @@ from eadpr.runtime.model_folders import model_files
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
 from eadpr.training.base import make_base, sampled_texts
-from eadpr.training.encoder import TextEncoder, load, load_pair, position_limit, pretrained, save
+from eadpr.training.encoder import TextEncoder, load, load_pair, pretrained, save
 from eadpr.training.padding import pad
+from eadpr.training.pretrained import position_limit
 from eadpr.training.projection import Projection, mdr_projection
 from tests.training_toy import BASE, SETTINGS
 

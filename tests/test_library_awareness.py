@@ -26,11 +26,12 @@ from tokenizers.pre_tokenizers import Whitespace
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 from typer.testing import CliRunner
 
-from eadpr.library.awareness import METRICS, awareness, table
+from eadpr.library.awareness import METRICS, awareness, cell, table
 from eadpr.library.evaluator import AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss
 from eadpr.library.scorers import Scorer, bm25, make_scorer
 from eadpr.library.texts import distractors, read_rows, training_rows
+from eadpr.library.units import UNITS
 from eadpr.settings import command
 from stages import probe_model
 from tests.repository import ROOT
@@ -301,6 +302,29 @@ def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
     write_rows(path, ROW, ROW | {"question": "Who was born?"}, NONE)
     assert run(*words).exit_code == 0
     assert seen == [f"{row['title']} {row['text']}" for row in (ROW, NONE)], "each passage once, with its title"
+
+
+def test_units_rank_the_passages_of_all_rows_and_know_evidence_as_each_unit_does(tmp_path):
+    arm, path = write_model(tmp_path / "arm"), tmp_path / "rows.jsonl"
+    texts = ["London was w1. Ada born there.\n\nW2 w3.", "W4 w5.\n\nParis w6 w7 w8.\n\nW9 was capital.", "1912 w10."]
+    rows = [
+        {"question": f"where was {answer}", "answers": [answer], "text": text, "title": f"w{i}"}
+        for i, (answer, text) in enumerate(zip(["London", "Paris", "1912"], texts, strict=True))
+    ]
+    write_rows(path, *rows, rows[1] | {"question": "capital"})  # a passage of two rows is ranked once
+    done = run(arm, "--rows", path, "--units")
+    assert done.exit_code == 0, done.exception
+    header, _, *lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
+    assert header[1:] == ["top-1 of 3 passages", "controlled AA-evidence"]
+    questions, right = [*(row["question"] for row in rows), "capital"], [0, 1, 2, 1]
+    asked, titles, passages = zip(*((q, f"w{i}", text) for q in questions for i, text in enumerate(texts)), strict=True)
+    for (name, top1, known), (unit, changes) in zip(lines, UNITS.items(), strict=True):
+        settings = json.loads((arm / "encoder.json").read_text()) | changes
+        (arm / "encoder.json").write_text(json.dumps(settings))
+        best = make_scorer(arm).score(asked, titles, passages).reshape(4, 3).argmax(1)
+        assert (name, top1) == (f"{arm}, {unit}", f"{100 * np.mean(best == right):.1f}")
+        expected = awareness(arm, distractors(read_rows(path, {})))
+        assert known == cell(expected["controlled_aa_evidence"])
 
 
 @pytest.mark.parametrize(("rows", "match"), [

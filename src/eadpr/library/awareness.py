@@ -92,11 +92,12 @@ def _measure(
 def table(models: Mapping[str, Mapping[str, Awareness]]) -> str:
     """Return a Markdown table: a model per row, a metric per column, in %, with intervals and the number of pairs."""
     metrics = [metric for metric in METRICS if any(metric in results for results in models.values())]
-    rows = [[name, *(_cell(results.get(metric)) for metric in metrics)] for name, results in models.items()]
+    rows = [[name, *(cell(results.get(metric)) for metric in metrics)] for name, results in models.items()]
     return markdown.table(["model", *(AWARENESS[metric].title for metric in metrics)], rows)
 
 
-def _cell(result: Awareness | None) -> str:
+def cell(result: Awareness | None) -> str:
+    """Return a share with its interval and the number of pairs."""
     if result is None or not result.interval.n:
         return "–"
     return f"{markdown.bounded(result.interval)} (n={result.interval.n:,})"

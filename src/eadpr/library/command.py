@@ -18,6 +18,7 @@ def main(
     annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
     first: int = typer.Option(None, min=1, help="Only so many rows."),
     bm25: bool = typer.Option(False, help="A row for BM25, with the statistics of these passages."),
+    units: bool = typer.Option(False, help="Each encoder by one vector, its best sentence and its tokens; ranks too."),
     join: str = typer.Option(None, help="One text of title and text; by default the model's way, or '{title} {text}'."),
 ) -> str:
     """Measure by answer awareness whether models know evidence: eadpr probe-model MODEL... --rows FILE."""
@@ -25,6 +26,7 @@ def main(
 
     from eadpr.corpus.formats.columns import parse_columns
     from eadpr.library import awareness, scorers
+    from eadpr.library import units as measured_units
     from eadpr.library.texts import distractors, read_rows
 
     for name in models:
@@ -35,6 +37,8 @@ def main(
         typer.echo(f"{unanswered:,} of {len(texts):,} rows have no answer in their text", err=True)
     if all(set(row.variants) == {"positive"} for row in texts):
         raise ValueError(f"{rows}: no piece of any row can be removed, so nothing is measured; are answers lists?")
+    if units:
+        return measured_units.table(models, texts, join)
     results = {name: awareness.awareness(name, texts, join=join) for name in models}
     if bm25:
         corpus = dict.fromkeys(f"{row.title} {row.variants['positive']}" for row in texts)  # each passage once

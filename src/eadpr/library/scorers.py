@@ -18,7 +18,7 @@ from eadpr.search import late
 from eadpr.search.encode import embed
 from eadpr.text import answers
 from eadpr.training import encoder
-from eadpr.training.config import AUTO
+from eadpr.training.config import AUTO, EncoderSettings
 from eadpr.training.self_description import read_class, read_description
 
 JOIN = "{title} {text}"
@@ -56,7 +56,7 @@ def make_scorer(model: Any, join: str | None = None) -> Scorer:
     if isinstance(model, str | Path):
         kind, name = check_loadable(model), str(model)
         if kind == VECTORS:
-            return _encoder_scorer(name, join)
+            return encoder_scorer(load_encoders(name), join)
         import sentence_transformers
 
         safe = {"use_safetensors": True}  # other weights are pickles
@@ -101,14 +101,22 @@ def _join_all(join: str, titles: Sequence[str], texts: Sequence[str]) -> list[st
     return [join_title(join, *pair) for pair in zip(titles, texts, strict=True)]
 
 
-def _encoder_scorer(name: str, join: str | None) -> Scorer:
-    """Return a scorer by the vectors of an arm's two encoders, or of any one, as the model says of itself."""
+def load_encoders(name: str, settings: EncoderSettings | None = None) -> encoder.Encoders:
+    """Return the encoders of an arm's folder, or any one encoder twice, as it says of itself where `settings` says
+    nothing else.
+
+    Raises ValueError for a model that makes neither one vector of a text nor one of each token.
+    """
     if has_two_sides(name):
-        question_encoder, passage_encoder = (encoder.load(Path(name), side) for side in ("question", "passage"))
+        sides = [encoder.load(Path(name), side, settings) for side in ("question", "passage")]
     else:
-        question_encoder = passage_encoder = encoder.load_pretrained(name, AUTO, setting="the model").eval()
-    for side in (question_encoder, passage_encoder):
-        side.to(machine.device())
+        sides = [encoder.load_pretrained(name, settings or AUTO, setting="the model").eval()] * 2
+    return encoder.Encoders(*(side.to(machine.device()) for side in sides))
+
+
+def encoder_scorer(encoders: encoder.Encoders, join: str | None) -> Scorer:
+    """Return a scorer by the vectors of `load_encoders`; its inputs are the passages' token ids."""
+    question_encoder, passage_encoder = encoders
 
     def inputs(titles: Sequence[str], texts: Sequence[str]) -> list[tuple[int, ...]]:
         if join:

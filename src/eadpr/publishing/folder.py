@@ -27,8 +27,10 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
     settings = settings_of(model)
-    if settings.unit == "token":
-        raise ValueError(f"{model} matches tokens (encoder.unit), which no published form here does; name another arm")
+    if settings.unit != "passage":
+        raise ValueError(
+            f"{model} matches each {settings.unit} (encoder.unit), which no published form here does; name another arm"
+        )
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     folders = ("", "") if settings.shared else SIDES
     with files.new_folder(out) as folder:

@@ -23,8 +23,9 @@ from eadpr.readers.scores import KINDS
 from eadpr.runtime import files, machine, model_folders
 from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
-from eadpr.training.encoder import folder_of, position_limit, pretrained
+from eadpr.training.encoder import folder_of, pretrained
 from eadpr.training.padding import batches, pad
+from eadpr.training.pretrained import position_limit
 
 HEADS = "heads.safetensors"
 # Per pass, with padding. On a CPU MiniLM reads 20 inputs of SQuAD's lengths so in half the time of one pass.

@@ -1,5 +1,6 @@
 """Dense rankings: questions are encoded, and their best passages looked up among the stored vectors."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,10 +22,8 @@ from eadpr.storage.rankings import write_rankings
 from eadpr.storage.records import Passage, Question, Ranked
 from eadpr.training.encoder import load, settings_of
 
-TOKEN_QUESTIONS = (
-    8_192  # the same by token, where each passes over its candidates; 0.4 GB at 32 tokens of 384 dimensions
-)
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
+PART_QUESTIONS = 8_192  # the same by sentence or token; 0.4 GB at 32 tokens of 384 dimensions
 
 
 def retrieve(
@@ -32,7 +31,7 @@ def retrieve(
 ) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out` and return the number of questions.
 
-    Where tokens are the encoder's unit, the vectors propose `candidates` passages and their tokens rank them.
+    Where sentences or tokens are the encoder's unit, the vectors propose `candidates` passages, which these rank.
 
     Questions are encoded in float32, passages are the stored float16 vectors. A ranking is shorter than the depth only
     if the corpus is, or if an approximate index has fewer hits.
@@ -41,33 +40,36 @@ def retrieve(
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
     stored = Vectors(vectors, passages, model)
     encoder = load(model, "question", pooled=True).to(machine.device())
-    by_token = settings_of(model).unit == "token"
-    first = settings.model_copy(update={"depth": settings.candidates}) if by_token else settings
+    by_part = settings_of(model).unit != "passage"
+    first = settings.model_copy(update={"depth": settings.candidates}) if by_part else settings
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
         ids, label = encoder.question_ids([q.question for q in questions]), f"retrieve {part}"
         questions_QD = embed(encoder, ids, device=machine.device())
         hits = find(stored, questions_QD, settings=first, threads=hardware.threads, label=label)
-        if by_token:
-            hits = rank_by_tokens(hits, ids, passages, model, depth=settings.depth, label=f"{label} by token")
+        if by_part:
+            hits = rank_by_parts(hits, ids, passages, model, depth=settings.depth, label=label)
         return (make_table([q.id for q in questions], passage_ids, hits),)
 
-    return write_rankings(
-        records, out, rank, {".": Ranked}, sets=sets, block=TOKEN_QUESTIONS if by_token else QUESTIONS
-    )
+    return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=PART_QUESTIONS if by_part else QUESTIONS)
 
 
-def rank_by_tokens(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:
-    """Return the best `depth` of the candidates of questions with the token `ids`, by late interaction."""
+def rank_by_parts(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:
+    """Return the best `depth` of the candidates of questions with the token `ids`, by their sentences or tokens."""
     question_encoder, encoder = (load(model, side).to(machine.device()) for side in ("question", "passage"))
     store = PassageStore(passages)
 
     def read_ids(rows: Sequence[int]) -> late.Ids:
         return encoder.passage_ids(store.titles(rows), store.texts(rows))
 
+    label += f" by {encoder.settings.unit}"
     with progress(label, len(np.unique(hits.rows[hits.rows >= 0])), "passages") as advance:
         questions = late.embed_tokens(question_encoder, ids)
-        return late.rescore(hits, questions, read_ids, encoder, depth, advance)
+        hits = late.rescore(hits, questions, read_ids, encoder, depth, advance)
+    if encoder.unread:
+        left_out = f"{encoder.unread:,} sentences lie beyond encoder.passage_tokens and were left out"
+        print(f"{label}: {left_out}", file=sys.stderr, flush=True)
+    return hits
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:

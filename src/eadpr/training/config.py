@@ -49,7 +49,7 @@ class EncoderSettings(Section):
     prompts: Literal["auto"] | Prompts
     title: Literal["auto", "pair", "joined", "none"]
     shared: bool
-    unit: Literal["passage", "token"]
+    unit: Literal["passage", "sentence", "token"]
     question_tokens: Literal["auto"] | Tokens
     passage_tokens: Literal["auto"] | Tokens
 
@@ -80,7 +80,7 @@ class ResolvedSettings(EncoderSettings):
     similarity: Literal["dot", "cosine"] = "dot"
     prompts: Prompts = NO_PROMPTS
     title: Literal["pair", "joined", "none"] = "pair"
-    unit: Literal["passage", "token"] = "passage"
+    unit: Literal["passage", "sentence", "token"] = "passage"
     question_tokens: Tokens
     passage_tokens: Tokens
     lowercase: bool = False
@@ -88,7 +88,7 @@ class ResolvedSettings(EncoderSettings):
 
     @property
     def loss_scale(self) -> float:
-        return self.scale or (20.0 if self.similarity == "cosine" or self.unit == "token" else 1.0)
+        return self.scale or (20.0 if self.similarity == "cosine" or self.unit != "passage" else 1.0)
 
     def describe(self) -> str:
         """Return the settings as one line for people."""
@@ -100,7 +100,12 @@ class ResolvedSettings(EncoderSettings):
 
     @property
     def _similarity(self) -> str:
-        return "late interaction of tokens" if self.unit == "token" else f"{self.pooling} pooling, {self.similarity}"
+        pooled = f"{self.pooling} pooling"
+        return {
+            "passage": f"{pooled}, {self.similarity}",
+            "sentence": f"{pooled}, cosine with the best sentence",
+            "token": "late interaction of tokens",
+        }[self.unit]
 
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.

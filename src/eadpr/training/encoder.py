@@ -1,5 +1,4 @@
-"""Text to vectors: a Hugging Face encoder, its tokenizer and a pooling; score is the dot product of two vectors, or
-late interaction of tokens.
+"""Text to vectors: a Hugging Face encoder, its tokenizer and a pooling, of the whole text, its sentences or tokens.
 
 Input forms follow DPR (Karpukhin et al., 2020), where a model says nothing else of itself: question `[CLS] q [SEP]`,
 passage `[CLS] title [SEP] text [SEP]` cut longest first, token types all zero. Weights are safetensors only; no code or
@@ -15,16 +14,19 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
-from transformers import AutoModel, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModel, BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime.files import read_json, write_json
 from eadpr.runtime.model_folders import sides_differ
 from eadpr.runtime.section import checked
+from eadpr.text.spans import sentences
 from eadpr.training.config import EncoderSettings, ResolvedSettings
 from eadpr.training.late import token_rows
-from eadpr.training.pretrained import load_whole
+from eadpr.training.pooling import pool
+from eadpr.training.pretrained import check_positions, load_whole, position_limit
 from eadpr.training.projection import Projection, load_projection
-from eadpr.training.self_description import SETTINGS, UNLIMITED, read_description
+from eadpr.training.self_description import SETTINGS, read_description
+from eadpr.training.sentences import MARK, CutPassage, Spans, assign_tokens, pool_sentences
 
 Side = Literal["question", "passage"]
 TOKENISED_AT_ONCE = 4096  # texts, where there may be many
@@ -58,12 +60,14 @@ class TextEncoder(torch.nn.Module):
         self.model = model
         self.tokenizer = tokenizer
         self.projection = projection
+        self._vector_dim = projection.dim if projection else model.config.hidden_size
         self.settings = settings
+        self.unread = 0  # sentences beyond the cut, as far as passages were tokenised
         if settings.unit == "token" and projection is not None:
             raise ValueError("encoder.unit is token, but the encoder has layers behind its pooling; set unit: passage")
         names = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id", "pad_token_id")
         special = {getattr(tokenizer, name, None) for name in names} - {None}
-        self.register_buffer("_special", torch.tensor(sorted(special)), persistent=False)
+        self.register_buffer("special", torch.tensor(sorted(special)), persistent=False)
         # Decoders would keep the keys and values of every layer.
         self._options = {"use_cache": False} if "use_cache" in signature(model.forward).parameters else {}
         for part, prompt in settings.prompts:
@@ -74,15 +78,14 @@ class TextEncoder(torch.nn.Module):
 
     @property
     def dim(self) -> int:
-        """Numbers of a text's row: of its vector, or of as many tokens as a text may have."""
-        if self.token_dim:
-            return self.token_dim * max(self.settings.question_tokens, self.settings.passage_tokens)
-        return self.model.config.hidden_size if self.projection is None else self.projection.dim
+        """Numbers of a text's row: of its vector, or of as many parts as a text may have tokens."""
+        longest = max(self.settings.question_tokens, self.settings.passage_tokens)
+        return self._vector_dim * (1 if self.settings.unit == "passage" else longest)
 
     @property
     def token_dim(self) -> int | None:
-        """Numbers of a token's vector where tokens are the unit, which `late_scores` needs, or None."""
-        return self.model.config.hidden_size if self.settings.unit == "token" else None
+        """Numbers of a part's vector where tokens or sentences are the unit, which `late_scores` needs, or None."""
+        return None if self.settings.unit == "passage" else self._vector_dim
 
     @property
     def pad_id(self) -> int:
@@ -90,13 +93,23 @@ class TextEncoder(torch.nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, dim) float32."""
-        states = self.model(input_ids=input_ids, attention_mask=attention_mask, **self._options).last_hidden_state
-        if self.token_dim:
-            keep = attention_mask.bool() & ~torch.isin(input_ids, self._special)
-            return token_rows(states, keep, self.dim // self.token_dim)
-        vectors = pool(states, attention_mask, self.settings.pooling)
-        if self.projection is not None:
-            vectors = self.projection(vectors)
+        if self.settings.unit == "passage":
+            return self.finish(pool(self.states(input_ids, attention_mask), attention_mask, self.settings.pooling))
+        marks, input_ids = input_ids >= MARK, input_ids % MARK
+        states = self.states(input_ids, attention_mask)
+        keep = attention_mask.bool() & ~torch.isin(input_ids, self.special)
+        if self.settings.unit == "sentence":
+            means, keep = pool_sentences(states, marks, keep, pool(states, attention_mask, self.settings.pooling))
+            states = means if self.projection is None else self.projection(means)
+        return token_rows(states, keep, self.dim // self.token_dim)
+
+    def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Return the last layer's states of the tokens (B, T, D)."""
+        return self.model(input_ids=input_ids, attention_mask=attention_mask, **self._options).last_hidden_state
+
+    def finish(self, pooled: Tensor) -> Tensor:
+        """Return the vectors (B, dim) of pooled states (B, D): through the layers behind the pooling, if any."""
+        vectors = pooled if self.projection is None else self.projection(pooled)
         return normalize(vectors, dim=-1) if self.settings.similarity == "cosine" else vectors
 
     def question_ids(self, questions: Sequence[str]) -> list[list[int]]:
@@ -110,10 +123,23 @@ class TextEncoder(torch.nn.Module):
         return [self.settings.prompts.question + question.strip() for question in questions]
 
     def passage_ids(self, titles: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids of titles and texts in the form that `title` says, cut to `passage_tokens`.
+        """Return token ids of `passage_inputs`, cut to `passage_tokens`, with MARKs where sentences are the unit."""
+        if self.settings.unit != "sentence":
+            return self.ids(self.passage_inputs(titles, texts), self.settings.passage_tokens)
+        spans = [sentences(text) for text in texts]
+        passages = [passage.mark() for passage in self.cut_passages(titles, texts, spans)]
+        self.unread += sum(map(len, spans)) - sum(token >= MARK for ids in passages for token in ids)
+        return passages
 
-        In a pair the prompt stands before the title. A passage without a title is its text alone.
-        """
+    def cut_passages(self, titles: Sequence[str], texts: Sequence[str], spans: Spans) -> list[CutPassage]:
+        """Return the tokens of `passage_inputs` with the sentence of each, at the `spans` of the texts."""
+        inputs = self.passage_inputs(titles, texts)
+        encoded = self.tokenise(inputs, self.settings.passage_tokens, offsets=True) if inputs else BatchEncoding({})
+        return assign_tokens(encoded, inputs, texts, spans, self.special.tolist(), lower=self.settings.lowercase)
+
+    def passage_inputs(self, titles: Sequence[str], texts: Sequence[str]) -> list[str | tuple[str, str]]:
+        """Return titles and texts in the form that `title` says: the text, stripped, ends each, and the prompt begins
+        it. A passage without a title is its text alone."""
         form, prompt = self.settings.title, self.settings.prompts.passage
         inputs: list[str | tuple[str, str]] = []
         for title, text in zip(map(str.strip, titles), map(str.strip, texts), strict=True):
@@ -121,12 +147,14 @@ class TextEncoder(torch.nn.Module):
                 inputs.append(prompt + text)
             else:
                 inputs.append(prompt + f"{title} {text}".strip() if form == "joined" else (prompt + title, text))
-        return self.ids(inputs, self.settings.passage_tokens)
+        return inputs
 
     def ids(self, inputs: Sequence[str | tuple[str, str]], length: int) -> list[list[int]]:
         """Return token ids with special tokens of texts and pairs, of a pair the longest cut first to `length`."""
-        if not inputs:
-            return []
+        return self.tokenise(inputs, length)["input_ids"] if inputs else []
+
+    def tokenise(self, inputs: Sequence[str | tuple[str, str]], length: int, *, offsets: bool = False) -> BatchEncoding:
+        """Return ids of at least one text or pair and, if asked for, the tokens' `offset_mapping`."""
         if self.settings.lowercase:
             inputs = [text.lower() if isinstance(text, str) else tuple(map(str.lower, text)) for text in inputs]
         return self.tokenizer(
@@ -135,22 +163,9 @@ class TextEncoder(torch.nn.Module):
             max_length=length,
             return_attention_mask=False,
             return_token_type_ids=False,
+            return_offsets_mapping=offsets,
             verbose=False,
-        )["input_ids"]
-
-
-def pool(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
-    """Return one vector a text, (B, D) float32, of states (B, T, D); the mask (B, T) is 1 for a token, 0 for padding.
-
-    For `last` the padding may stand on either side.
-    """
-    if pooling == "mean":
-        weights = mask.unsqueeze(-1).float()
-        return (states.float() * weights).sum(1) / weights.sum(1)
-    if pooling == "cls":
-        return states[:, 0].float()
-    places = mask.shape[1] - 1 - mask.flip(1).argmax(1)
-    return states[torch.arange(len(states), device=states.device), places].float()
+        )
 
 
 class Encoders(NamedTuple):
@@ -158,22 +173,6 @@ class Encoders(NamedTuple):
 
     question: TextEncoder
     passage: TextEncoder
-
-
-def position_limit(model: PreTrainedModel) -> int:
-    """Return the longest input that the model has positions for; RoBERTa keeps the first rows for padding."""
-    limit = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
-            return limit - module.padding_idx - 1
-    return limit
-
-
-def check_positions(model: PreTrainedModel, key: str, tokens: int) -> None:
-    """Raise ValueError where the setting `key` asks for more tokens than the model has positions."""
-    if tokens > (limit := position_limit(model)):
-        name = model.name_or_path or "the encoder"
-        raise ValueError(f"{key} must not exceed the {limit} positions of {name}, found {tokens}")
 
 
 def folder_of(folder: Path, side: Side) -> Path:

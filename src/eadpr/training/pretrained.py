@@ -9,6 +9,8 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from eadpr.training.self_description import UNLIMITED
+
 ADAPTERS = "adapter_config.json"  # peft's
 
 transformers.utils.logging.disable_progress_bar()
@@ -55,6 +57,22 @@ def load_whole(
     if words > rows:
         raise ValueError(f"{label} has {words:,} tokens, but embeddings of {rows:,}; are they of one model?")
     return model, tokenizer
+
+
+def position_limit(model: PreTrainedModel) -> int:
+    """Return the longest input that the model has positions for; RoBERTa keeps the first rows for padding."""
+    limit = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            return limit - module.padding_idx - 1
+    return limit
+
+
+def check_positions(model: PreTrainedModel, key: str, tokens: int) -> None:
+    """Raise ValueError where the setting `key` asks for more tokens than the model has positions."""
+    if tokens > (limit := position_limit(model)):
+        name = model.name_or_path or "the encoder"
+        raise ValueError(f"{key} must not exceed the {limit} positions of {name}, found {tokens}")
 
 
 @contextmanager

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from eadpr.storage.passages import PassageStore
-from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder, check_positions
+from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder
+from eadpr.training.pretrained import check_positions
 
 SETTINGS = "multihop.json"  # with the encoders: the length of hop 2's query
 

@@ -1,0 +1,90 @@
+"""What one vector of a passage costs an encoder: the same weights, matched by one vector, by sentences and by tokens.
+
+Q questions, N passages, D dimensions.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from eadpr.library.awareness import Awareness, awareness, cell
+from eadpr.library.scorers import distinct, encoder_scorer, load_encoders
+from eadpr.library.texts import Texts
+from eadpr.report import markdown
+from eadpr.runtime import machine
+from eadpr.runtime.progress import progress
+from eadpr.search import late
+from eadpr.search.encode import embed
+from eadpr.search.exact import Hits
+from eadpr.training.config import AUTO
+from eadpr.training.encoder import Encoders
+
+# The changes of an encoder's settings; vectors come first, as they propose what sentences and tokens rank.
+UNITS = {
+    "one vector, dot": {"similarity": "dot", "unit": "passage"},
+    "one vector, cosine": {"similarity": "cosine", "unit": "passage"},
+    "best sentence": {"unit": "sentence"},
+    "tokens": {"unit": "token"},
+}
+CANDIDATES = 200  # as retrieve.candidates
+QUESTIONS = 1_024  # ranked at a time
+CONTROLLED = "controlled_aa_evidence"
+
+
+def table(models: Sequence[str], texts: Sequence[Texts], join: str | None = None) -> str:
+    """Return a Markdown table: for each model and unit, how often a row's own passage is the first of all passages, and
+    controlled AA-evidence, in %."""
+    passages, _ = distinct((row.title, row.variants["positive"]) for row in texts)
+    header = ["model", f"top-1 of {len(passages):,} passages", markdown.title(CONTROLLED)]
+    rows = [
+        [f"{model}, {unit}", f"{100 * top1:.1f}", cell(controlled)]
+        for model in models
+        for unit, top1, controlled in measure_units(model, texts, join)
+    ]
+    return markdown.table(header, rows)
+
+
+def measure_units(
+    model: str, texts: Sequence[Texts], join: str | None = None
+) -> Iterator[tuple[str, float, Awareness | None]]:
+    """Yield each unit with its top-1, a share, and its controlled AA-evidence, None where no row has it.
+
+    The CANDIDATES with the highest cosine are ranked by sentences and tokens. A model with layers behind its pooling
+    has no tokens to match.
+    """
+    passages, right = distinct((row.title, row.variants["positive"]) for row in texts)
+    questions, has_layers = [row.question for row in texts], False
+    for unit, changes in UNITS.items():
+        if unit == "tokens" and has_layers:
+            continue
+        encoders = load_encoders(model, AUTO.model_copy(update=changes))
+        has_layers = encoders.passage.projection is not None
+        scorer = encoder_scorer(encoders, join)
+        ids = encoders.question.question_ids(questions), scorer.inputs(*map(list, zip(*passages, strict=True)))
+        if changes["unit"] == "passage":
+            ranked = candidates = rank(
+                *(embed(*side, device=machine.device()) for side in zip(encoders, ids, strict=True))
+            )
+        else:
+            ranked = rank_by_parts(candidates, encoders, *ids, label=f"{model}, {unit}")
+        yield unit, float(np.mean(ranked.rows[:, 0] == right)), awareness(scorer, texts).get(CONTROLLED)
+
+
+def rank(questions_QD: np.ndarray, passages_ND: np.ndarray) -> Hits:
+    """Return the CANDIDATES passages of the highest dot products for each question."""
+    passages_DN, depth = torch.from_numpy(passages_ND).T, min(CANDIDATES, len(passages_ND))
+    parts = [(part_QD @ passages_DN).topk(depth) for part_QD in torch.from_numpy(questions_QD).split(QUESTIONS)]
+    return Hits(*(torch.cat(values).numpy() for values in ([p.indices for p in parts], [p.values for p in parts])))
+
+
+def rank_by_parts(hits: Hits, encoders: Encoders, questions: late.Ids, passages: late.Ids, *, label: str) -> Hits:
+    """Return the best of the candidates by their sentences or tokens."""
+
+    def read_ids(rows: Sequence[int]) -> late.Ids:
+        return [passages[row] for row in rows]
+
+    with progress(label, len(np.unique(hits.rows)), "passages") as advance:
+        return late.rescore(
+            hits, late.embed_tokens(encoders.question, questions), read_ids, encoders.passage, 1, advance
+        )
