@@ -10,7 +10,7 @@ def main(
 ):  # fmt: skip
     from eadpr.explorer import explore as explorer
     from eadpr.explorer.rankings import ExploreInputs
-    from eadpr.report.inactive import delete_inactive
+    from eadpr.report.write import delete_inactive
 
     left = delete_inactive(rankings, [rankings / name for name in explore.rankings])
     inputs = ExploreInputs(records, positives, evidence, distractors, pairs, rankings, outcomes, measured)

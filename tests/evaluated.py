@@ -18,7 +18,7 @@ from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, write
 from eadpr.readers.config import Read
 from eadpr.report.config import MeasuredBy, ReportArms, ReportInputs
-from eadpr.report.plot_data import LOSS
+from eadpr.report.plots import LOSS
 from eadpr.report.summary import nest_means, read_means
 from eadpr.robustness.config import Robustness
 from eadpr.runtime import files

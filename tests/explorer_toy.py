@@ -6,7 +6,7 @@ Ranks of first hits in main/dev (by hand, from `evaluated.RANKINGS`): bm25 2 2 1
 from pathlib import Path
 from unittest.mock import patch
 
-from eadpr.evaluation.question_tables import ReadAnswer
+from eadpr.evaluation.outcomes import ReadAnswer
 from eadpr.explorer import explore
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report import write as report

@@ -8,16 +8,15 @@ import zlib
 
 import pytest
 
-from eadpr.evaluation.outcomes import Outcomes, load_questions, read_members
+from eadpr.evaluation.outcomes import Outcomes
 from eadpr.explorer import command as explore_command
-from eadpr.explorer import explore, gather, rankings
+from eadpr.explorer import explore, rankings
 from eadpr.explorer.config import Explore
 from eadpr.explorer.page import make_page, pack
 from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report.differences import compare
 from eadpr.runtime import files
 from eadpr.storage import tables
-from eadpr.storage.questions import read_questions
 from eadpr.storage.records import PairScore, Ranked
 from stages import explore as stage
 from tests import explorer_toy
@@ -95,23 +94,6 @@ def test_a_row_of_several_trainings_has_their_mean_and_its_first_is_shown(inputs
     assert columns["overview"]["main/dev"]["means"]["eadpr"]["top1"][0] == (0.75 + 0.5) / 2
     assert columns["overview"]["main/dev"]["trainings"]["eadpr"] == 2
     assert columns["arms"] == ["dpr", "eadpr"]
-
-
-def test_the_details_of_a_question_are_rankings_hits_positives_and_cuts(inputs):
-    dpr = listed(inputs, REPORT)["dpr"]
-    questions = load_questions(inputs.records, read_members(inputs.records, ["main/dev"]))
-    ranking, numbers = rankings.read_ranking(dpr, questions, 2), {}
-    first_question = next(read_questions(inputs.records / "questions.parquet", ["q1"]))
-    first = next(gather.details(inputs, [dpr], [first_question], [ranking], REPORT, numbers))
-    assert [numbers[passage_id] for passage_id in ("p4", "p2", "p1")] == [0, 1, 2]
-    assert first["ranked"] == [[[0, 9.0], [1, 8.0]]]
-    start = explorer_toy.TEXT.index("Romulus")
-    assert first["hits"] == [[1, [0, 7]], [2, [start, start + 7]]]
-    (positive,) = first["positives"]
-    assert (positive["passage"], positive["given"]) == (2, True)
-    assert positive["pseudo"] == positive["answers"] == [start, start + 7]
-    assert positive["removed"] == {"distractor": [start, start + 7], "placebo": [start - 15, start - 12]}
-    assert positive["scores"] == {"positive": [2.0], "masked": [1.0], "distractor": [2.5], "placebo": [1.5]}
 
 
 def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(copied, tmp_path):

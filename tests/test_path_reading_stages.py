@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from eadpr.evaluation.question_tables import ReadAnswer
+from eadpr.evaluation.outcomes import ReadAnswer
 from eadpr.readers.answer import answer_questions
 from eadpr.readers.evaluate import METRICS, evaluate_reading, path_reading_values
 from eadpr.readers.predictions import Prediction, Sentence

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModel, DistilBertConfig, RobertaConfig
 
-from eadpr.evaluation.question_tables import ReadAnswer
+from eadpr.evaluation.outcomes import ReadAnswer
 from eadpr.readers import extractive, kinds, selection
 from eadpr.readers import train as training
 from eadpr.readers.answer import ExtractiveAnswerer, answer_questions

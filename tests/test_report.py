@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from eadpr.evaluation import kinds
 from eadpr.evaluation.statistics import Interval
 from eadpr.readers.report import report_readers
-from eadpr.report import markdown, plot_data
+from eadpr.report import markdown, plots
 from eadpr.report import write as report
 from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.robustness.report import report_robustness
@@ -141,7 +141,7 @@ def add_paths(inputs):
     paths = [RankedPath("q4", 1, ["p1", "p2"], [2.0, 1.0], 3.0), RankedPath("q4", 2, ["p4", "p5"], [1.0, 1.0], 2.0)]
     tables.write(inputs / "ranking" / "paths" / "evaluate.parquet", RankedPath, paths)
     tables.write(inputs / "ranking" / "evaluate.parquet", Ranked, rank_passages(paths))
-    files.write_text(inputs / "training" / "mdr" / plot_data.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
+    files.write_text(inputs / "training" / "mdr" / plots.LOSS, "step\tloss\n1\t3.5\n2\t1.5\n")
     counts = {"questions": 7, "left_out": 2, "without_negatives": 0, "without_distractor": 3, "truncated": 4}
     files.write_json(inputs / "training" / "mdr" / "metrics.json", {"steps": 2, **counts, "without_placebo": 5})
     file = inputs / "ranking" / "paths" / "evaluate.parquet"
@@ -315,7 +315,7 @@ def test_a_missing_arm_set_or_log_is_named_and_leaves_the_last_report(inputs):
     toy.write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
     with pytest.raises(ValueError, match=r"stale\.parquet .*'main/dev' \(it has other/dev\)"):
         reported(inputs, settings=changed(trainings={"stale": ["stale"]}))
-    (inputs / "training" / "eadpr" / plot_data.LOSS).unlink()
+    (inputs / "training" / "eadpr" / plots.LOSS).unlink()
     with pytest.raises(FileNotFoundError, match=r"loss\.tsv"):
         reported(inputs)
     assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == "before"
@@ -323,8 +323,8 @@ def test_a_missing_arm_set_or_log_is_named_and_leaves_the_last_report(inputs):
 
 
 def test_an_arm_of_no_steps_has_no_curve(inputs):
-    (inputs / "training" / "eadpr" / plot_data.LOSS).write_text("step\tloss\n", encoding="utf-8")
-    loss = plot_data.read_loss(inputs / "training" / "eadpr")
+    (inputs / "training" / "eadpr" / plots.LOSS).write_text("step\tloss\n", encoding="utf-8")
+    loss = plots.read_loss(inputs / "training" / "eadpr")
     assert (loss["step"].dtype, loss["loss"].dtype, len(loss)) == (np.int64, np.float64, 0)
 
 
@@ -362,11 +362,11 @@ def test_csv_files_and_the_plots_of_dvc(small):
 @given(st.lists(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=9), min_size=1, max_size=3), st.integers(2, 40))
 def test_bins_never_mix_signs_and_lose_nothing(arms, bins):
     values = [np.array(of_arm) for of_arm in arms]
-    edges = plot_data.bin_edges(values, bins)
+    edges = plots.bin_edges(values, bins)
     assert 0.0 in edges
     assert (np.diff(edges) > 0).all()
     for of_arm in values:
-        shares = plot_data.bin_shares(of_arm, edges)
+        shares = plots.bin_shares(of_arm, edges)
         assert (sum(shares), len(shares)) == (pytest.approx(1), len(edges) - 1)
         assert sum(shares[edges.index(0.0) :]) == pytest.approx((of_arm > 0).mean())
 
@@ -376,7 +376,7 @@ def test_the_top_k_curve_equals_a_naive_count(ranks):
     """Rank 0 stands for no hit; float32 as in the outcomes."""
     values = np.array([1 / rank if rank else 0 for rank in ranks], dtype=np.float32).astype(np.float64)
     expected = [sum(0 < rank <= k for rank in ranks) / len(ranks) for k in range(1, 13)]
-    assert plot_data.top_k_curve(values, 12) == pytest.approx(expected)
+    assert plots.top_k_curve(values, 12) == pytest.approx(expected)
 
 
 def run_stage(inputs, out, **environment):

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from eadpr.training import contrastive, forward
+from eadpr.training import contrastive
 from eadpr.training.arm import ArmInputs, ArmSettings, prepare_encoders, train_arm
 from eadpr.training.config import Loss
 from eadpr.training.encoder import Encoders, TextEncoder, load_pair, settings_of
@@ -98,14 +98,6 @@ def test_gradients_of_a_step_by_cosine_and_scale_equal_a_naive_loop(placed, loss
         if gradient is not None:
             torch.testing.assert_close(gradient, parameter.grad, atol=1e-9, rtol=1e-9)
     assert any(gradient is not None and gradient.abs().max() > 1e-3 for gradient in found)
-
-
-def test_a_scale_of_one_changes_no_bit():
-    questions, passages = torch.randn(3, 8), torch.randn(4, 8)
-    found = forward.BatchVectors(questions, passages, torch.tensor([3, 0, 1, 2]), 1.0).scores()
-    assert torch.equal(found, (questions @ passages.T)[:, [3, 0, 1, 2]])
-    twice = forward.BatchVectors(questions, passages, torch.tensor([3, 0, 1, 2]), 2.0).scores()
-    assert torch.equal(twice, 2 * found)
 
 
 def test_validation_sees_the_scale_in_its_loss_and_not_in_its_ranks(toy):

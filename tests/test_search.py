@@ -21,7 +21,7 @@ from eadpr.search.config import Faiss, Retrieve
 from eadpr.search.retrieve import find, retrieve
 from eadpr.search.vectors import Vectors, shard_name, shard_ranges
 from eadpr.storage import tables
-from eadpr.storage.records import Distractor, PairScore, Passage, Positive, Ranked
+from eadpr.storage.records import Distractor, PairScore, Passage, Positive
 from tests import small_collection as small
 
 
@@ -322,27 +322,6 @@ def test_vectors_of_an_earlier_passage_encoder_are_refused(staged, tmp_path, fil
     tables.write(tmp_path / "passages.parquet", Passage, small.passages()[:5])
     with pytest.raises(ValueError, match=r"holds 37 vectors, .* 5 passages"):
         Vectors(folder / "vectors", tmp_path / "passages.parquet")
-
-
-def test_stages_rank_every_question_as_a_naive_loop_does(staged):
-    from eadpr.search.encode import embed
-    from eadpr.training.encoder import load
-
-    folder, _ = staged
-    encoder = load(folder / "model", "question")
-    matrix = np.concatenate([np.load(p) for p in sorted((folder / "vectors").glob("*.npy"))]).astype(np.float64)
-    ids = [p.id for p in small.passages()]
-    for name, numbers in (("train", range(5)), ("evaluate", range(5, 9))):
-        rows = list(tables.rows(folder / "rankings" / f"{name}.parquet", Ranked))
-        assert [r.question_id for r in rows] == [f"q{i}" for i in numbers for _ in range(10)]
-        assert [r.rank for r in rows] == list(range(1, 11)) * len(numbers)
-        for place, i in enumerate(numbers):
-            asked = embed(encoder, encoder.question_ids([f"where was w{i} born"]))[0]
-            scores = matrix @ asked.astype(np.float64)
-            best = sorted(range(len(ids)), key=lambda row: (-scores[row], row))[:10]
-            mine = rows[place * 10 : place * 10 + 10]
-            assert [r.passage_id for r in mine] == [ids[row] for row in best]
-            np.testing.assert_allclose([r.score for r in mine], scores[best], rtol=1e-5, atol=1e-5)
 
 
 def test_retrieve_uses_every_card_and_writes_the_bytes_of_one(staged, tmp_path, monkeypatch):

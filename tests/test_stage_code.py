@@ -159,14 +159,3 @@ def test_the_key_of_kept_work_covers_a_module_and_its_imports_installed_or_not(r
     assert code() == first
     (eadpr / "training" / "losses.py").write_text("import cmath\n")
     assert code() != first
-
-
-@pytest.mark.parametrize("stage", ["train", "encode", "retrieve", "probe"])
-def test_no_measure_reruns_what_comes_before_it(stage):
-    assert not any(path.startswith("src/eadpr/evaluation/") for path in listed(ROOT)[stage])
-
-
-@pytest.mark.parametrize("stage", ["read", "retrieve_multihop"])
-def test_the_use_of_a_model_depends_on_no_training(stage):
-    paths = set(listed(ROOT)[stage])
-    assert paths.isdisjoint(f"src/eadpr/training/{module}.py" for module in ("batches", "losses", "loop", "arm"))

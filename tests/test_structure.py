@@ -106,7 +106,8 @@ def count_lines(paths) -> int:
 
 @pytest.mark.parametrize(("stage", "module"), [
     ("evidence", "training/encoder.py"), ("near_duplicates", "training/encoder.py"), ("bm25", "runtime/machine.py"),
-    ("positives", "runtime/machine.py"), ("evaluate", "runtime/machine.py"),
+    ("positives", "runtime/machine.py"), ("evaluate", "runtime/machine.py"), ("probe", "evaluation/metrics.py"),
+    ("read", "training/loop.py"), ("retrieve_multihop", "training/batches.py"),
 ])  # fmt: skip
 def test_what_cannot_change_a_stage_does_not_rerun_it(stage, module):
     assert ROOT / "src" / "eadpr" / module not in closure(ROOT / "stages" / f"{stage}.py", ROOT)

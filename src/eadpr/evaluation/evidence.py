@@ -104,11 +104,8 @@ def summarise(pairs: Sequence[Choice | str]) -> dict[str, float | int]:
 def evaluate_evidence(
     sets: Sets, *, records: Path, positives: Path, evidence: Path, distractors: Path, out: Path
 ) -> int:
-    """Write the metrics of every set trained on, validated with or evaluated on; return the number of pairs counted.
-
-    The counts of distractors, from report.json in the folder `distractors`, are added; without rows of strategy pseudo
-    nothing else is written.
-    """
+    """Write the metrics of every set trained on, validated with or evaluated on, of strategy pseudo, with the counts of
+    report.json in the folder `distractors`; return the number of pairs counted."""
     dropped = files.read_json(distractors / "report.json")
     names = dict.fromkeys([*sets.learnt, *sets.evaluate])
     members = {name: set(questions.read_question_ids(records / "question_sets.parquet", [name])) for name in names}

@@ -79,11 +79,8 @@ def read_judged(ranking: Path, records: Path, positives: Path, sets: Sequence[st
 
 
 def list_run(judged: JudgedRanking, tag: str) -> Iterator[str]:
-    """Yield lines `question Q0 passage rank score tag`.
-
-    TREC tools order by score and ignore the rank. So that they see our order, a score that is not below the previous
-    one is lowered to the next float32.
-    """
+    """Yield lines `question Q0 passage rank score tag`. TREC tools order by score and ignore the rank: a score that is
+    not below the previous one is lowered to the next float32."""
     question_id = _check_word(judged.question.id)
     for row, score in zip(judged.ranking, make_falling([row.score for row in judged.ranking]), strict=True):
         yield f"{question_id} Q0 {_check_word(row.passage_id)} {row.rank} {score} {_check_word(tag)}\n"

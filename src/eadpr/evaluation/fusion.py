@@ -75,10 +75,8 @@ def add_worths(worths: Sequence[Worths], shares: tuple[float, float]) -> list[tu
 def _choose_weight(
     records: Path, positives: Path, questions: Iterator[tuple[str, Worths, Worths]], settings: Fuse, depth: int
 ) -> dict[str, float]:
-    """Return the best weight, the least of equals, and each weight's mean reciprocal rank of the first hit.
-
-    A hit is defined as in `evaluate`.
-    """
+    """Return the best weight, the least of equals, and each weight's mean reciprocal rank of the first hit, as
+    `evaluate` judges it."""
     folds = tables.rows(positives / "folds.parquet", Fold)
     ids = {fold.question_id for fold in folds if fold.role == "validation"}
     validation = list(read_questions(records / "questions.parquet", ids))

@@ -1,6 +1,7 @@
 """The stage `explore`: one HTML file to look at results in, question by question (`eadpr.explorer.page`)."""
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,15 @@ import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions, read_members
-from eadpr.explorer import gather, overview, words
+from eadpr.explorer import gather, words
 from eadpr.explorer.config import Explore
 from eadpr.explorer.page import make_page
 from eadpr.explorer.rankings import ExploreInputs, ShownRanking, list_rankings, read_ranking
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
+from eadpr.report.differences import compare, is_fixed
 from eadpr.report.notes import NOTES
-from eadpr.report.summary import load_rows
+from eadpr.report.summary import MeasuredRows, load_rows
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets, read
 from eadpr.storage.passages import PassageStore
@@ -23,6 +25,7 @@ from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Question
 
 DEPTH = 20  # passages of each ranking
+DIGITS = 5  # of a figure of the overview
 
 
 def run(
@@ -132,9 +135,37 @@ def _measures(
         "metrics": {name: [md.title(name), md.explain(name), name in AWARENESS] for name in columns},
         "first": [[round(1 / value) if value else 0 for value in of_ranking] for of_ranking in reciprocal],
         "values": values,
-        "overview": {name: overview.make_overview(name, rows, settings) for name in questions.members},
+        "overview": {name: _make_overview(name, rows, settings) for name in questions.members},
         "notes": files.read_json(inputs.report / NOTES),
         "plots": [[*texts, read_plot(inputs.report / f"{name}.svg")] for name, texts in words.PLOTS.items()],
+    }
+
+
+def _make_overview(name: str, measured: MeasuredRows, settings: ReportArms) -> dict[str, Any]:
+    """Return means and differences with intervals, as the report has them."""
+
+    def read(row: str, metric: str) -> list[pd.DataFrame]:
+        return measured.outcomes[row].of_trainings(name, metric)
+
+    def estimate(pairs: list[tuple[str, str | None]]) -> list[dict[str, list[float]]]:
+        """Return by metric estimate, bounds and number of questions, for each row alone or with another."""
+        sides = (
+            (read(row, metric), read(other, metric) if other else [], is_fixed(row, other))
+            for (row, other), metric in product(pairs, settings.columns)
+        )
+        intervals: list[dict[str, list[float]]] = [{} for _ in pairs]
+        cells = product(intervals, settings.columns)
+        for (by_metric, metric), difference in zip(cells, compare(sides, settings), strict=True):
+            if difference:
+                estimate, low, high, n = difference.interval
+                by_metric[metric] = [*(round(value, DIGITS) for value in (estimate, low, high)), n]
+        return intervals
+
+    differences = zip(settings.comparisons, estimate(settings.comparisons), strict=True)
+    return {
+        "means": dict(zip(settings.rows, estimate([(row, None) for row in settings.rows]), strict=True)),
+        "differences": [{"row": row, "with": other, "metrics": metrics} for (row, other), metrics in differences],
+        "trainings": {row: len(names) for row, names in settings.rows.items()},
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from eadpr.evaluation.metrics import GIVEN, load_judge
-from eadpr.evaluation.question_tables import ReadAnswer
+from eadpr.evaluation.outcomes import ReadAnswer
 from eadpr.explorer.rankings import ExploreInputs, RankedPassages, ShownRanking
 from eadpr.explorer.words import PLACEBOS
 from eadpr.report.config import ReportArms

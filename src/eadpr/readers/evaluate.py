@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eadpr.corpus.formats.hotpot import passage_id
-from eadpr.evaluation.outcomes import Values, load_questions, read_members, write
-from eadpr.evaluation.question_tables import ReadAnswer
+from eadpr.evaluation.outcomes import ReadAnswer, Values, load_questions, read_members, write
 from eadpr.readers.config import Read
 from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.readers.selection import sample_questions

@@ -42,9 +42,8 @@ def compare(sides: Iterable[Sides], sampling: Sampling) -> list[Difference | Non
     """Return first minus second of each of `sides` over the questions with as many values in all trainings; None
     without any.
 
-    Training i of one is paired with training i of the other, or if `fixed` with its only one. Where they cannot be
-    paired, as three and two, the means are compared as if they were single trainings. Single trainings with values of
-    the same questions share their resamples, which is faster and changes nothing.
+    Training i of one is paired with training i of the other, or if `fixed` with its only one; where they cannot be
+    paired, as three and two, their means are compared. Single trainings share resamples, which is faster.
     """
     results: list[Difference | None] = []
     options = sampling.model_dump(include=set(Sampling.model_fields))
@@ -91,10 +90,8 @@ def comparisons(
 
 
 def difference_table(rows: Iterable[Comparison], columns: Sequence[str], sampling: Sampling) -> list[str]:
-    """Return an explanation and a table of differences in percentage points; nothing without rows or columns.
-
-    All of the table is one family of Holm's correction.
-    """
+    """Return an explanation and a table of differences in points, one family of Holm's correction; nothing without rows
+    or columns."""
     compared = {row.label: compare(((*pair, row.fixed) for pair in row.pairs), sampling) for row in rows}
     if not (compared and columns):
         return []

@@ -42,10 +42,8 @@ class ComparedValidations(NamedTuple):
 
 
 def read_validation(training: Path, arms: Sequence[str]) -> ComparedValidations | None:
-    """Compare the logs of the arms in the folder `training`; None where none of them was validated.
-
-    Of arms with different questions or passages the largest group is compared, of equally large ones the first.
-    """
+    """Compare the logs of the arms in the folder `training`: of arms with different questions or passages the largest
+    group, of equally large ones the first. Return None where none was validated."""
     logs = {arm: files.read_json(training / arm / "metrics.json") for arm in arms}
     pools = Counter(log["validation_pool"] for log in logs.values() if "validation_pool" in log)
     if not pools:
@@ -76,10 +74,8 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
 
 
 def note_lower(name: str, outcomes: Mapping[str, Outcomes], settings: ReportArms, collection: str) -> list[str]:
-    """Name the arms that are surely worse than the untrained encoder, or than BM25, and give the command that helps.
-
-    They are compared in the table's first column of hits among the first k, by answer or by passage id.
-    """
+    """Name the arms that are surely worse than the untrained encoder, or than BM25, in the table's first column of hits
+    among the first k, and give the command that helps."""
     metric = next((column for column in settings.columns if re.fullmatch(r"(id_)?top\d+", column)), None)
     if metric is None:
         return []

@@ -6,7 +6,7 @@ trained with several seeds has one row: means over its trainings. What near-dupl
 stands in sections that the stage adds.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.kinds import positions
-from eadpr.report import counts, plot_data
+from eadpr.report import counts, plots
 from eadpr.report.config import ReportArms, ReportInputs
-from eadpr.report.inactive import delete_inactive
 from eadpr.report.notes import NOTES, note_lower, note_validation
 from eadpr.report.summary import load_rows, nest_means
 from eadpr.report.tables import compare_texts, score_table, tables_of_set
@@ -53,7 +52,7 @@ def run(
     counted = _counts(inputs, by_row, settings)
     parts += ["## Counts", *counted]
     with files.new_folder(out) as folder:
-        plot_data.write_plots(folder, measured, settings, sets.evaluate, inputs)
+        plots.write_plots(folder, measured, settings, sets.evaluate, inputs)
         files.write_json(folder / NOTES, {"collection": preferred, "sets": lower, "counts": "\n\n".join(counted)})
         for section in more:
             parts += section(folder, measured.trainings)
@@ -81,6 +80,19 @@ def headlines(
     if "accuracy" in evidence:
         shown["evidence"] = {"accuracy": evidence["accuracy"]}
     return shown
+
+
+def delete_inactive(folder: Path, active: Collection[Path]) -> list[Path]:
+    """Delete and return the paths in the folder that are not active and hold nothing active: a folder that DVC hashes
+    whole must equal a fresh clone's."""
+    deleted = []
+    for path in sorted(folder.glob("[!.]*")):
+        if any(path in file.parents for file in active):
+            deleted += delete_inactive(path, active)
+        elif path not in active:
+            files.discard(path)
+            deleted.append(path)
+    return deleted
 
 
 def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:

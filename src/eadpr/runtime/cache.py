@@ -50,10 +50,8 @@ def code(module: str) -> str:
 
 @contextmanager
 def workspace(kind: str, key: str) -> Iterator[Path]:
-    """Yield the folder of a key, locked against other processes during the block.
-
-    Where another process holds the lock (another clone, or the child of a killed `dvc`), print a line and wait for it.
-    """
+    """Yield the folder of a key, locked during the block. Where another process holds the lock (another clone, or the
+    child of a killed `dvc`), print a line and wait for it."""
     folder = root() / kind / key
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{key}.lock").open("a+") as lock:
@@ -76,10 +74,8 @@ def seal(piece: Path) -> None:
 
 
 def intact(piece: Path) -> bool:
-    """Check that a file or folder exists and is as it was sealed; one without a seal comes from a killed process.
-
-    A damaged one is set aside.
-    """
+    """Check that a file or folder exists and is as it was sealed, and set a damaged one aside; one without a seal comes
+    from a killed process."""
     sealed = piece.with_name(f"{piece.name}.sha256")
     if not piece.exists() or not sealed.exists():
         return False

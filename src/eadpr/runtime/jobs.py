@@ -43,10 +43,8 @@ def make_shards(
     numbers: Sequence[int],
     hardware: Machine,
 ) -> Iterator[int]:
-    """Make the shards with these numbers and yield counts of finished units (passages, pairs).
-
-    `load` and `make` prepare a worker as in `map_pieces`; with Ray each actor calls both.
-    """
+    """Make the shards with these numbers and yield counts of finished units (passages, pairs). `load` and `make`
+    prepare a worker as in `map_pieces`; with Ray each actor calls both."""
     if os.environ.get(ADDRESS):
         yield from _make_on_ray(lambda: make(load()), numbers, hardware)
     elif WORKERS[machine.device()] * len(machine.devices()) == 1:
@@ -67,11 +65,8 @@ def map_pieces(
     make: Callable[[Loaded], Callable[[Piece], Result]],
     pieces: Iterable[Piece],
 ) -> Iterator[Result]:
-    """Yield the results of the pieces in order, by WORKERS on each GPU or on the CPU.
-
-    `load` is called once for each GPU, by one thread at a time, and `make` by each worker. torch remembers the GPU of
-    each thread.
-    """
+    """Yield the results of the pieces in order, by WORKERS on each GPU or on the CPU. `load` is called once for each
+    GPU and `make` by each worker."""
     devices = machine.devices()
     threads = WORKERS[machine.device()] * len(devices)
     if threads == 1:
@@ -104,11 +99,8 @@ def _weights(loaded: object) -> Iterator[Parameter]:
 
 
 def _make_on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine) -> Iterator[int]:
-    """Make shards by actors, each with the threads of `hardware`, or WORKERS of them on each GPU.
-
-    Raises ValueError where Ray is missing or the cluster has no room for an actor, and the ValueError or OSError of an
-    actor.
-    """
+    """Make shards by actors, each with the threads of `hardware`, or WORKERS of them on each GPU. Raises ValueError
+    where Ray or room for an actor is missing, and the ValueError or OSError of an actor."""
     with connect(os.environ[ADDRESS]) as ray:
         kind, share = ("GPU", 1 / WORKERS["cuda"]) if machine.device() == "cuda" else ("CPU", hardware.threads)
         machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]

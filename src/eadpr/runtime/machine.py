@@ -86,10 +86,8 @@ def autocast(machine: Machine):
 
 
 def place_model(model, machine: Machine):
-    """Move a model to the device for passes under `autocast`.
-
-    Where these are in bfloat16, matrix weights are converted now, not in each pass: the same results, half the memory.
-    """
+    """Move a model to the device for passes under `autocast`. Where these are in bfloat16, matrix weights are converted
+    now, not in each pass: the same results, half the memory."""
     import torch
     from torch.nn import Embedding, Linear
 

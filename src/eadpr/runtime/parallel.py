@@ -20,10 +20,9 @@ Result = TypeVar("Result")
 
 
 def spread(work: Callable[[Piece], Result], pieces: Iterable[Piece], *, together: bool = True) -> Iterator[Result]:
-    """Do `work` on each piece on as many threads as torch has, and yield the results in order.
+    """Do `work` on each piece on as many threads as torch has, in the caller's modes, and yield the results in order.
 
-    Gradient, inference and autocast mode are the caller's. On a GPU, or unless `together`, pieces run in turn: work
-    that draws from torch's generator needs that. At most one result more than there are threads waits.
+    On a GPU, or unless `together`, pieces run in turn, as work that draws from torch's generator must.
     """
     threads = torch.get_num_threads()
     if threads == 1 or not together or machine.device() != "cpu":

@@ -74,10 +74,8 @@ def _files(module: str, root: Path) -> tuple[Path, ...]:
 
 
 def _text(node: object) -> str:
-    """Write a syntax tree without docstrings as text, the same for every version of Python.
-
-    Empty fields are omitted, because newer versions have more, and letters escaped: newer ones count more as printable.
-    """
+    """Write a syntax tree without docstrings as text, the same for every version of Python: newer ones have more empty
+    fields, which are omitted, and count more letters as printable, which are escaped."""
     if isinstance(node, ast.AST):
         fields = ((name, _text(value)) for name, value in ast.iter_fields(node))
         filled = ",".join(f"{name}={text}" for name, text in fields if text not in ("[]", "None"))

@@ -24,10 +24,8 @@ GRAPH = "HNSW"
 def find_candidates(
     vectors: Vectors, questions: np.ndarray, size: int, *, settings: Retrieve, threads: int
 ) -> np.ndarray:
-    """Return rows (Q, size) of the index's best passages for float32 questions (Q, D), filled up with -1.
-
-    Raises ValueError for settings that FAISS refuses.
-    """
+    """Return rows (Q, size) of the index's best passages for float32 questions (Q, D), filled up with -1. Raises
+    ValueError for settings that FAISS refuses."""
     faiss.omp_set_num_threads(threads)
     parameters = settings.index, settings.faiss.train_passages, settings.faiss.seed
     identity = files.sha256(vectors.folder / MANIFEST)

@@ -103,10 +103,8 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
 
 
 def _read_role(inputs: QuerySideInputs, role: str, encoder: TextEncoder, settings: QuerySide) -> TokenisedQuestions:
-    """Return a role's questions of the named sets, with an answer that a text can hold; a sample for validation.
-
-    If no validation question belongs to these sets, as with `sets.validation`, all are taken.
-    """
+    """Return a role's questions of the named sets, with an answer that a text can hold; a sample for validation, of all
+    where no validation question belongs to these sets, as with `sets.validation`."""
     folds = tables.rows(inputs.positives / "folds.parquet", Fold)
     ids = {fold.question_id for fold in folds if fold.role == role}
     if settings.sets is not None:

@@ -89,9 +89,7 @@ def _copy(path: Path, folder: Path) -> None:
 
 
 def hash_ids(ids: Sequence[str]) -> np.ndarray:
-    """Hash ids to (n,) uint64; a million ids as strings would take a hundred times the memory.
-
-    Of 21 million ids two share a hash with a probability of 1e-5; the second of them would be refused as unknown.
-    """
+    """Hash ids to (n,) uint64, a hundredth of the memory of strings. Of 21 million ids two share a hash with a
+    probability of 1e-5; the second of them would be refused as unknown."""
     digests = b"".join(hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids)
     return np.frombuffer(digests, dtype=np.uint64)

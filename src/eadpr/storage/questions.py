@@ -39,10 +39,8 @@ def create_asked(connection: engine.Connection, records: Path, sets: Mapping[str
 
 
 def read_question_ids(question_sets: Path, names: Collection[str]) -> list[str]:
-    """Return the ids of the questions in the named sets, each once, in the order of questions.parquet.
-
-    That file lies in the folder of `question_sets`. Raises ValueError as `create_asked` does.
-    """
+    """Return the ids of the questions in the named sets, each once, in the order of the questions.parquet next to
+    `question_sets`. Raises ValueError as `create_asked` does."""
     with engine.connect() as connection:
         create_asked(connection, question_sets.parent, {"selected": names})
         batches = engine.batches(connection, "SELECT question_id FROM asked ORDER BY place")

@@ -8,11 +8,8 @@ from eadpr.text import answers
 
 
 def register(connection: engine.Connection) -> None:
-    """Define the functions of answer matching for queries.
-
-    `needles` prepares a question's answers and `padded` a passage's text, once each, so that `holds` is a search for a
-    substring by the engine, and for patterns a search by Python.
-    """
+    """Define the functions of answer matching for queries: `needles` prepares a question's answers and `padded` a
+    passage's text, once each, so that `holds` is a search for a substring, for patterns one by Python."""
     connection.create_function("needles", answers.needles, ["VARCHAR[]", "VARCHAR"], "VARCHAR[]")
     connection.create_function("padded", answers.padded, ["VARCHAR"], "VARCHAR")
     connection.create_function("matches_pattern", _matches_pattern, ["VARCHAR[]", "VARCHAR"], "BOOLEAN")
@@ -33,11 +30,8 @@ CREATE MACRO holds(needles, kind, padded, text) AS CASE WHEN kind = 'regex' THEN
 
 
 def read_texts(connection: engine.Connection, passages: Path, ids: str) -> None:
-    """Make the table `texts` of the passages with the ids that the query `ids` gives.
-
-    Its columns are passage_id, title, digest (of the text), padded and text. A table `answerable` has the questions'
-    answer_kind. Raises ValueError for an id that is not in the collection.
-    """
+    """Make the table `texts` (passage_id, title, digest of the text, padded, text) of the passages with the ids that
+    the query `ids` gives. A table `answerable` has the questions' answer_kind. Raises ValueError for an unknown id."""
     engine.view(connection, "passages", passages, Passage)
     patterns = engine.value(connection, "SELECT bool_or(answer_kind = 'regex') FROM answerable")
     connection.execute(f"CREATE TABLE ids AS SELECT DISTINCT passage_id FROM ({ids})")
@@ -59,11 +53,8 @@ FROM passages SEMI JOIN ids ON passage_id = id
 
 
 def find_matches(connection: engine.Connection, pairs: str) -> None:
-    """Make the table `matches`: the rows (place, passage_id) of the query `pairs` with an answer in the passage.
-
-    The table `answerable` has the questions' place, answer_kind and needles. Rows with texts are filtered at once, so
-    that they never wait on disk.
-    """
+    """Make the table `matches`: the rows (place, passage_id) of the query `pairs` with an answer in the passage. The
+    table `answerable` has the questions' place, answer_kind and needles."""
     with engine.as_written(connection):
         connection.execute(_MATCHES.format(pairs))
 

@@ -28,11 +28,8 @@ def answer_nlls(
     *,
     input_tokens: int,
 ) -> np.ndarray:
-    """Return the nlls, float32, of one or more requests; equal requests are scored once.
-
-    Requests of all questions are sorted by length together and cut into batches of BATCH_TOKENS. An input longer than
-    `input_tokens` loses its end.
-    """
+    """Return the nlls, float32, of one or more requests, sorted by length and cut into batches of BATCH_TOKENS; equal
+    requests are scored once. An input longer than `input_tokens` loses its end."""
     sources, targets = map(list, zip(*requests, strict=True))
     source_ids = tokenizer(sources, truncation=True, max_length=input_tokens).input_ids
     target_ids = tokenizer(targets, truncation=True, max_length=TARGET_TOKENS).input_ids

@@ -45,11 +45,8 @@ Score = Callable[[int, Sequence[Request]], np.ndarray]  # (index of a model of t
 
 
 class Choose(NamedTuple):
-    """A language model that chooses evidence instead of the QA model.
-
-    `choose` takes pairs with their spans and yields, for each, the indices of the evidence, or None for an unreadable
-    reply. `key` holds everything that decides the choice.
-    """
+    """A language model that chooses evidence: `choose` takes pairs with their spans and yields, for each, the indices
+    of the evidence, or None for an unreadable reply. `key` holds everything that decides the choice."""
 
     choose: Callable[[Sequence[tuple[Pair, list[Span]]]], Iterator[list[int] | None]]
     key: list[Any]
@@ -66,11 +63,8 @@ def find_evidence(
     out: Path,
     chooser: Choose | None = None,
 ) -> int:
-    """Write a row for every strategy and positive of the questions trained or evaluated on; return the number of rows.
-
-    With `settings.positive` set to first, only the first positive of each question is annotated. Finished shards stay
-    in the cache until `out` is written.
-    """
+    """Write a row for every strategy and positive (`settings.positive`: each or the first) of the questions trained or
+    evaluated on; return the number of rows. Finished shards stay in the cache until `out` is written."""
     manifest = annotator_manifest.read_manifest(annotator_folder)
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
