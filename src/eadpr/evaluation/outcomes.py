@@ -113,10 +113,6 @@ class Outcomes:
     def of_trainings(self, question_set: str, metric: str) -> list[pd.DataFrame]:
         return [self.of_training(i, question_set, metric) for i in range(len(self.paths))]
 
-    @property
-    def trainings(self) -> list[str]:
-        return [path.stem for path in self.paths]
-
 
 def together(trainings: Sequence[pd.DataFrame]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return sums, shape (N, Q), and counts, shape (Q,), of the questions with as many values in each of N trainings,

@@ -99,11 +99,11 @@ def in_chunks(record: type, append: typing.Callable[[pa.Table], None]) -> Iterat
 
 def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
     """Write records, holding one row group in memory, and return their number."""
-    count, rows = 0, iter(rows)
-    with writing(path, record) as append:
-        while chunk := list(islice(rows, ROW_GROUP)):
-            append(as_table(record, chunk))
-            count += len(chunk)
+    count = 0
+    with writing(path, record) as append, in_chunks(record, append) as add:
+        for row in rows:
+            add(row)
+            count += 1
     return count
 
 
