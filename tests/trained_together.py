@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eadpr.runtime.machine import settle
 from eadpr.training.config import Lora
-from tests.training_toy import DPR, EADPR, MACHINE, SETTINGS, TRAIN
+from tests.training_toy import DPR, EADPR, EVIDENCE, MACHINE, SETTINGS, TRAIN
 
 # No dropout, whose units differ between one process and several; and with Adam's 1e-8 a gradient that is 0 but for its
 # rounding, as that of the biases of keys, would move weights as far as any other.
@@ -22,6 +22,7 @@ CASES = {  # loss, shared, changes of `train`
     "stopped": (STOPPED, False, {"weight_decay": 0.1}),
     "frozen": (EADPR, False, {"freeze": "passage", "weight_decay": 0.1}),
     "one question": (EADPR, False, {"batch_size": 1}),
+    "token": (EVIDENCE, True, {"gradient_cache": 60}),
     "cosine": (EADPR, True, {"gradient_cache": 60}),
     "layers": (EADPR, False, {"layers": 1}),
     "adapters": (EADPR, False, {"lora": LORA, "gradient_checkpointing": True, "keep": "last", "learning_rate": 0.02}),
@@ -38,6 +39,7 @@ def train(toy: Path, out: Path, case: str, **changes) -> None:
     loss, shared, own = CASES[case]
     similarity = "cosine" if case == "cosine" else "dot"
     settings = SETTINGS.model_copy(update={"shared": shared, "similarity": similarity})
+    settings = settings.model_copy(update={"unit": "token" if case == "token" else "passage"})
     sections = ArmSettings(loss, TRAIN.model_copy(update=PLAIN | own | changes), settings, MACHINE)
     train_arm(ArmInputs(toy / "records", toy / "examples", toy / "base"), out / "model", out / "log", sections)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from eadpr.runtime.machine import Machine
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Distractor, Example, Passage, Question
+from eadpr.storage.records import Distractor, Example, Passage, Question, Span
 from eadpr.training.base import make_base
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, ResolvedSettings, Train
@@ -26,10 +26,11 @@ BASE = Base(
     tokenizer_passages=1000, seed=1,
 )  # fmt: skip
 PLAIN = {"form": "paper", "dpr": 1.0, "anchor": "question", "stop_gradient": "none", "mask_false_negatives": True}
-PLAIN |= {"balance": "none", "placebo": 0.0, "scale": "auto"}
+PLAIN |= {"balance": "none", "placebo": 0.0, "rest": 0.0, "scale": "auto"}
 EADPR = Loss.model_validate(PLAIN | {"lambda": 1.0, "tau1": 1.0, "tau2": 1.0})
 BALANCED = EADPR.model_copy(update={"balance": "placebo", "placebo": 0.5})
 DPR = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0})
+EVIDENCE = DPR.model_copy(update={"rest": 0.5})  # of unit token
 TRAIN = Train(
     seed=3, epochs=1, steps=6, step_factor=1.0, batch_size=4, processes=1, accumulation=1, gradient_cache=None,
     gradient_checkpointing=False, lora=None, hard_negatives=1, learning_rate=2e-3, warmup_steps=None, adam_beta1=0.9,
@@ -60,6 +61,7 @@ def write_collection(folder: Path) -> Path:
     for i, name in enumerate(NAMES):
         city = CITIES[i % len(CITIES)]
         positive, distractor = text_of(name, city)
+        evidence = Span(0, len(positive) - len(distractor) - 1)
         passages.append(Passage(f"p{i}", name, positive, None))
         passages.append(Passage(f"n{i}", name, f"{name} wrote letters. {name} liked quiet rooms.", None))
         questions.append(Question(f"q{i}", f"where was {name} born?", [city], "string", None, None, None, None))
@@ -67,7 +69,7 @@ def write_collection(folder: Path) -> Path:
         levels = [] if i == len(NAMES) - 2 else [0]
         examples.append(Example(f"q{i}", role, f"p{i}", [f"n{i}"], levels, []))
         if levels:
-            distractors.append(Distractor(f"q{i}", f"p{i}", "gold", 0, "cut", distractor, []))
+            distractors.append(Distractor(f"q{i}", f"p{i}", "gold", 0, "cut", distractor, [evidence]))
     return write_tables(folder, passages, questions, examples, distractors)
 
 
@@ -120,12 +122,12 @@ def column_inputs(batch: Batch, columns: slice) -> list[tuple[int, ...]]:
 
 def batcher_of(
     folder: Path, *, hard=1, mask=True, settings=SETTINGS, distractors=True, placebos=False, balance="none",
-    shuffle=False,
+    shuffle=False, rest=0.0,
 ) -> Batcher:  # fmt: skip
     store = PassageStore(folder / "records" / "passages.parquet")
-    options = {"distractors": distractors, "placebos": placebos}
+    options = {"distractors": distractors, "placebos": placebos, "evidence": bool(rest)}
     examples = read_examples(folder / "examples", folder / "records", store, "train", **options)
-    loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance})
+    loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance, "rest": rest})
     train = TRAIN.model_copy(update={"hard_negatives": hard, "shuffle_questions": shuffle, "shuffle_passages": shuffle})
     encoders = Encoders(*load_pair(folder / "base", settings))
     return Batcher(examples, store, encoders, loss, train, shuffle=shuffle)

@@ -34,6 +34,7 @@ TRAINING = {
     "without_negatives": "without negatives",
     "without_distractor": "examples without a distractor",
     "without_placebo": "examples without a placebo",
+    "without_rest": "examples without evidence or without a rest that the encoder reads",
     "truncated": "examples with evidence or placebo beyond the cut",
     "masked": "false negatives masked per step in the end",
 }

@@ -181,17 +181,21 @@ def _check_examples(arm: str, config: Settings) -> None:
 def _check_loss(who: str, config: Settings, *, shared: str) -> None:
     """The examples give what the loss uses; `shared` is the key of the setting for one encoder."""
     loss, strategy = config.loss, config.examples.strategy
-    if strategy == "none" and loss.needs_distractors:
+    if strategy == "none" and (loss.needs_distractors or loss.rest):
         _require("examples.strategy", strategy, config.evidence.strategies, f"the distractors of the loss of {who}")
+    if config.encoder.unit == "passage":
+        _require("loss.rest", loss.rest, [0.0], f"encoder.unit: passage of {who}")
+    if loss.rest:
+        _require("train.shuffle_passages", config.train.shuffle_passages, [False], f"loss.rest of {who}")
     if loss.needs_placebos:
         uses = f"the placebos of the loss of {who}"
         allowed = [s for s in (*get_args(Strategy), "placebo") if loss.balances == "none" or s not in INSIDE]
         _require("examples.strategy", strategy, allowed, uses)
         if strategy != "placebo":
             _require("evidence.placebo_of", config.evidence.placebo_of, [strategy], f"examples.strategy and {uses}")
-    if loss.balances != "none":
+    if loss.balances != "none" or loss.rest:
         for form in config.examples.shares:
-            _require("examples.forms", form, ("cut", "filled"), f"loss.balance {loss.balance} of {who}")
+            _require("examples.forms", form, ("cut", "filled"), f"loss.balance or loss.rest of {who}")
     section, key = shared.split(".")
     if getattr(getattr(config, section), key):
         _require("train.freeze", config.train.freeze, ["none"], f"{shared}: true of {who}")

@@ -85,10 +85,10 @@ def write_configs(values: dict[str, Any], folder: Path) -> int:
 
 
 def with_distractors(values: Mapping[str, Any]) -> list[str]:
-    """Return the active arms that learn from distractors or placebos."""
+    """Return the active arms that learn from distractors, placebos or evidence."""
     files = configs(values)
     losses = {arm: Loss(**files[f"{arm}/train.json"]["loss"]) for arm in values["active"]}
-    return [arm for arm, loss in losses.items() if loss.needs_distractors or loss.needs_placebos]
+    return [arm for arm, loss in losses.items() if loss.needs_distractors or loss.needs_placebos or loss.rest]
 
 
 def _resolve_named(

@@ -74,6 +74,7 @@ def read_role(
         role,
         distractors=settings.loss.needs_distractors,
         placebos=settings.loss.needs_placebos,
+        evidence=bool(settings.loss.rest),
         upsample=settings.train.upsample,
     )
 
@@ -120,24 +121,28 @@ def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
 
 
 def count_missing(batcher: Batcher, loss: Loss) -> dict[str, object]:
-    """Count the examples without a distractor, with evidence beyond the encoder's cut, and without a placebo."""
+    """Count the examples without a distractor, with evidence beyond the encoder's cut, without a placebo or a rest."""
     counts: dict[str, object] = {}
     if loss.needs_distractors:
         counts["without_distractor"] = batcher.examples.distractors.count(None)
         counts["truncated"] = batcher.truncated_pairs()
     if loss.needs_placebos:
         counts["without_placebo"] = batcher.examples.placebos.count(None)
+    if loss.rest:
+        counts["without_rest"] = batcher.without_rest()
     return counts
 
 
 def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:
     """Raise ValueError where the loss needs distractors or placebos and no example has one."""
     weights = (
-        f"lambda {loss.lambda_}, tau1 {loss.tau1}, tau2 {loss.tau2}, balance {loss.balance}, placebo {loss.placebo}"
+        f"lambda {loss.lambda_}, tau1 {loss.tau1}, tau2 {loss.tau2}, balance {loss.balance}, placebo {loss.placebo},"
+        f" rest {loss.rest}"
     )
     for name, needs, texts in (
         ("distractors", loss.needs_distractors, examples.distractors),
         ("placebos", loss.needs_placebos, examples.placebos),
+        ("spans of evidence", loss.rest, examples.evidence),
     ):
         if needs and not any(texts):
             raise ValueError(

@@ -27,6 +27,8 @@ class Batch(NamedTuple):
 
     `masked`: entries left out as false negatives; `without_distractor`, `without_placebo`: questions; `truncated`:
     comparisons of L_HN left out because two of their inputs are equal (cut beyond the encoder's input length).
+    `parts_Q2T` (bool), where L_R has a weight: which of the first T tokens of its positive a question's evidence has,
+    and which the rest; none where either has no token, which `without_rest` counts.
     """
 
     questions: list[Sequence[int]]
@@ -37,6 +39,8 @@ class Batch(NamedTuple):
     without_distractor: int
     without_placebo: int
     truncated: int
+    parts_Q2T: Tensor | None
+    without_rest: int
 
 
 class ColumnBlocks(NamedTuple):
@@ -80,6 +84,7 @@ class Batcher:
         self._hard = train.hard_negatives
         self._mask = loss.masks_false_negatives
         self._balance = loss.balances
+        self._parts = bool(loss.rest)
         self._matcher = AnswerMatcher()
 
     def __len__(self) -> int:
@@ -88,6 +93,11 @@ class Batcher:
     def examples_of(self, questions: Sequence[int]) -> list[int]:
         """Return the examples that are the rows of `first(questions)`."""
         return list(questions)
+
+    def without_rest(self) -> int:
+        """Count the examples of the whole set that take no part in L_R."""
+        parts = self.inputs.parts(range(len(self.examples.questions)))
+        return sum(not of_example.any() for of_example in parts)
 
     def truncated_pairs(self) -> int:
         """Count the examples of the whole set with a comparison of L_HN that has two equal inputs."""
@@ -122,15 +132,21 @@ class Batcher:
         passages = self.inputs.ids(keys)
         false_QP = self._false_negatives(chosen, columns, keys, columns_P)
         contrast_CQ, truncated_CQ = self._contrast(chosen)
+        masks = make_masks(columns, false_QP, contrast_CQ)
+        parts_Q2T = torch.from_numpy(stack_parts(self.inputs.parts(chosen))) if self._parts else None
+        if parts_Q2T is not None:
+            masks = masks._replace(parts_Q=parts_Q2T.any(2).all(1))
         return Batch(
             questions=[self._question_ids[i] for i in chosen],
             passages=passages,
             columns_P=torch.from_numpy(columns_P),
-            masks=make_masks(columns, false_QP, contrast_CQ),
+            masks=masks,
             masked=int(false_QP.sum()),
             without_distractor=columns.distractors.count(None),
             without_placebo=columns.placebos.count(None),
             truncated=int(truncated_CQ.sum()),
+            parts_Q2T=parts_Q2T,
+            without_rest=int((~masks.parts_Q).sum()),
         )
 
     def _false_negatives(
@@ -177,6 +193,14 @@ def deduplicate(columns: ColumnBlocks) -> tuple[list[int], np.ndarray]:
         encoded = columns.positives[owner] if key is None else key
         columns_P.append(positions.setdefault(encoded, len(positions)))
     return list(positions), np.array(columns_P)
+
+
+def stack_parts(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return (len(parts), 2, T) bool of arrays (2, tokens), filled up with False."""
+    stacked = np.zeros((len(parts), 2, max(of_example.shape[1] for of_example in parts)), dtype=bool)
+    for row, of_example in zip(stacked, parts, strict=True):
+        row[:, : of_example.shape[1]] = of_example
+    return stacked
 
 
 def all_differ(inputs: Sequence[np.ndarray]) -> bool:

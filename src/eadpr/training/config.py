@@ -127,6 +127,7 @@ class Loss(Section):
     tau2: float = Field(ge=0)
     balance: Balance
     placebo: float = Field(ge=0)
+    rest: float = Field(ge=0)
     anchor: Literal["question", "passage"]
     stop_gradient: Literal["none", "question", "passage", "symmetric"]
     mask_false_negatives: bool
@@ -138,10 +139,11 @@ class Loss(Section):
                 "form: reference is the published code, which has no anchor, stop_gradient or weight dpr; leave them at"
                 " question, none and 1.0"
             )
-        if (self.balance != "none" or self.placebo) and (self.form == "reference" or self.anchor == "passage"):
-            raise ValueError("balance and placebo need form: paper and anchor: question; else leave them at none and 0")
-        if not (self.dpr or self.tau1 or self.tau2 or self.placebo):
-            raise ValueError("dpr, tau1, tau2 and placebo are all 0, so there is nothing to learn; raise one of them")
+        ours = self.balance != "none" or self.placebo or self.rest
+        if ours and (self.form == "reference" or self.anchor == "passage"):
+            raise ValueError("balance, placebo and rest need form: paper and anchor: question; else: none, 0 and 0")
+        if not (self.dpr or self.tau1 or self.tau2 or self.placebo or self.rest):
+            raise ValueError("dpr, tau1, tau2, placebo and rest are all 0, so there is nothing to learn; raise one")
         if self.anchor == "passage" and (self.lambda_ or self.stop_gradient == "symmetric"):
             raise ValueError("anchor: passage goes with lambda 0, and without symmetric, which takes both anchors")
         return self

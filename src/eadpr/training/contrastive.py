@@ -71,6 +71,9 @@ def backward(state: TrainingState, batches: list[Batch], *, settings: Contrastiv
         values["without_placebo"] = sum(batch.without_placebo for batch in batches)
     if loss.placebo:
         values["placebo"] = means["placebo"]
+    if loss.rest:
+        values |= {name: means[name] for name in ("dpr", "rest")}
+        values |= {"without_rest": sum(batch.without_rest for batch in batches)}
     if loss.form == "reference":
         values["plain"] = means["plain"]
     return values
@@ -88,10 +91,12 @@ def objective(vectors: BatchVectors, masks: Masks, loss: Loss) -> Terms:
     """Return the loss with gradients stopped as the settings ask (002, section 5.1; after Chen and He, 2020):
     `symmetric` is half the loss with passages stopped, and half the flipped loss with questions stopped."""
     weights = {"form": loss.form, "lambda_": loss.lambda_, "weight": loss.dpr, "tau1": loss.tau1, "tau2": loss.tau2}
-    weights |= {"balance": loss.balances, "placebo": loss.placebo}
+    weights |= {"balance": loss.balances, "placebo": loss.placebo, "rest": loss.rest}
+    stopped = "passage" if loss.stop_gradient == "symmetric" else loss.stop_gradient
+    parts_Q2 = vectors.part_scores(stopped)
+    terms = loss_terms(vectors.scores(stopped), masks, **weights, anchor=loss.anchor, parts_Q2=parts_Q2)
     if loss.stop_gradient != "symmetric":
-        return loss_terms(vectors.scores(loss.stop_gradient), masks, **weights, anchor=loss.anchor)
-    terms = loss_terms(vectors.scores("passage"), masks, **weights)
+        return terms
     flipped = flipped_loss(vectors.scores("question"), masks)
     return terms._replace(total=(terms.total + loss.dpr * flipped) / 2)
 

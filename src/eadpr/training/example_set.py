@@ -9,7 +9,7 @@ import numpy as np
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_question_ids, read_questions
-from eadpr.storage.records import Distractor, Example
+from eadpr.storage.records import Distractor, Example, Span
 from eadpr.training.config import OTHERS
 
 
@@ -18,7 +18,7 @@ class ExampleSet(NamedTuple):
 
     `other_positives`: positives of the same question. `distractors`: None for an example without one. `times`: how
     often an epoch asks the question, at least once. `placebos`: None for an example without one, and None as a whole
-    where no loss needs them.
+    where no loss needs them. `evidence`, alike: what the distractor lacks of the positive.
     """
 
     question_ids: list[str]
@@ -31,6 +31,7 @@ class ExampleSet(NamedTuple):
     distractors: list[str | None]
     times: np.ndarray
     placebos: list[str | None] | None = None
+    evidence: list[list[Span] | None] | None = None
 
     def select(self, rows: Sequence[int]) -> Self:
         columns = []
@@ -50,9 +51,10 @@ def read_examples(
     *,
     distractors: bool,
     placebos: bool = False,
+    evidence: bool = False,
     upsample: Mapping[str, int] | None = None,
 ) -> ExampleSet:
-    """Read the examples of a role, with their distractors and placebos where asked for.
+    """Read the examples of a role, with their distractors, placebos and evidence where asked for.
 
     `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
     (or `others`) where none of them is named.
@@ -63,9 +65,10 @@ def read_examples(
     records_of = read_questions(records / "questions.parquet", {row.question_id for row in rows})
     by_id = {question.id: question for question in records_of}
     questions = [by_id[row.question_id] for row in rows]
-    texts = _read_texts(folder / "distractors.parquet") if distractors else {}
-    cut = [(row.question_id, row.positive) if distractors and row.distractors else None for row in rows]
-    placebo_texts = _read_texts(folder / "placebos.parquet") if placebos else {}
+    changed = _read_distractors(folder / "distractors.parquet") if distractors or evidence else {}
+    cut = [changed[row.question_id, row.positive] if changed and row.distractors else None for row in rows]
+    of_placebos = _read_distractors(folder / "placebos.parquet") if placebos else {}
+    uncut = [of_placebos.get((row.question_id, row.positive)) for row in rows]
     return ExampleSet(
         question_ids=[row.question_id for row in rows],
         questions=[question.question for question in questions],
@@ -74,9 +77,10 @@ def read_examples(
         positives=store.rows([row.positive for row in rows]),
         negatives=[store.rows(row.negatives) for row in rows],
         other_positives=[store.rows(row.others) for row in rows],
-        distractors=[key and texts[key] for key in cut],
+        distractors=[row.text if distractors and row else None for row in cut],
         times=np.array([count for count in times if count], dtype=np.int64),
-        placebos=[placebo_texts.get((row.question_id, row.positive)) for row in rows] if placebos else None,
+        placebos=[row and row.text for row in uncut] if placebos else None,
+        evidence=[row and row.removed for row in cut] if evidence else None,
     )
 
 
@@ -91,5 +95,5 @@ def _times(rows: Sequence[Example], role: str, records: Path, upsample: dict[str
     return [by_question.get(row.question_id, default) for row in rows]
 
 
-def _read_texts(path: Path) -> dict[tuple[str, str], str]:
-    return {(row.question_id, row.passage_id): row.text for row in tables.rows(path, Distractor)}
+def _read_distractors(path: Path) -> dict[tuple[str, str], Distractor]:
+    return {(row.question_id, row.passage_id): row for row in tables.rows(path, Distractor)}

@@ -12,7 +12,7 @@ from eadpr.runtime import machine, parallel
 from eadpr.training import processes
 from eadpr.training.batches import Batch
 from eadpr.training.encoder import Encoders, TextEncoder
-from eadpr.training.late import score
+from eadpr.training.late import part_scores, score
 from eadpr.training.padding import TOKENS, batches, pad
 
 Stopped = Literal["none", "question", "passage"]
@@ -71,13 +71,24 @@ class BatchVectors(NamedTuple):
     columns_P: Tensor  # the passage of each column
     scale: float = 1.0
     token_dim: int | None = None  # of late interaction
+    parts_Q2T: Tensor | None = None  # tokens of the evidence and of the rest of each positive
 
     def scores(self, stopped: Stopped = "none") -> Tensor:
         """Return scores_QP (B, P) float32; no gradient reaches the vectors of the `stopped` side."""
-        questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
-        passages_ND = self.passages_ND.detach() if stopped == "passage" else self.passages_ND
-        scores_QN = score(questions_QD, passages_ND, self.token_dim)
+        scores_QN = score(*self._sides(stopped), self.token_dim)
         return (scores_QN * self.scale).index_select(1, self.columns_P)
+
+    def part_scores(self, stopped: Stopped = "none") -> Tensor | None:
+        """Return (B, 2) float32: each question's scores with evidence and rest of its positive, if parts are known."""
+        if self.parts_Q2T is None:
+            return None
+        questions_QD, passages_ND = self._sides(stopped)
+        positives_QD = passages_ND.index_select(0, self.columns_P[: len(questions_QD)])
+        return part_scores(questions_QD, positives_QD, self.parts_Q2T, self.token_dim) * self.scale
+
+    def _sides(self, stopped: Stopped) -> tuple[Tensor, Tensor]:
+        questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
+        return questions_QD, self.passages_ND.detach() if stopped == "passage" else self.passages_ND
 
 
 class EncodedBatch:
@@ -110,7 +121,8 @@ class EncodedBatch:
         self._sides = ((passages_ND, passage_pieces, graphs[:first]), (questions_QD, question_pieces, graphs[first:]))
         columns_P = batch.columns_P.to(questions_QD.device)
         scale, token_dim = encoders.passage.settings.loss_scale, encoders.passage.token_dim
-        self.vectors = BatchVectors(questions_QD, passages_ND, columns_P, scale, token_dim)
+        parts_Q2T = None if batch.parts_Q2T is None else batch.parts_Q2T.to(questions_QD.device)
+        self.vectors = BatchVectors(questions_QD, passages_ND, columns_P, scale, token_dim, parts_Q2T)
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of `loss`, a scalar made of `vectors`, to the encoders' parameters."""

@@ -1,10 +1,14 @@
 """Token ids of an example set's questions, passages, distractors and placebos."""
 
 from collections.abc import Sequence
+from itertools import chain, pairwise
 
 import numpy as np
 
 from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Span
+from eadpr.text.answers import merge
+from eadpr.text.spans import overlapping, sentences
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import ExampleSet
 
@@ -28,6 +32,8 @@ class PassageInputs:
         self._encoder = encoder
         self._shuffle_seed = shuffle_seed
         self._ids: dict[int, np.ndarray] = {}
+        self._evidence = examples.evidence or [None] * len(examples.positives)
+        self._parts: dict[int, np.ndarray] = {}
 
     def distractor_key(self, example: int) -> int | None:
         return self._key(example)
@@ -62,6 +68,38 @@ class PassageInputs:
         for key, ids in zip(missing, self._encoder.passage_ids(titles, texts), strict=True):
             self._ids[key] = np.array(ids, dtype=np.int32)
         return [self._ids[key] for key in keys]
+
+    def parts(self, examples: Sequence[int]) -> list[np.ndarray]:
+        """Return (2, T) bool for each example: which of the T vectors of its positive, of tokens or sentences, the
+        evidence has, and which the rest. The title's tokens belong to both, as a distractor keeps it. Without vectors
+        of either, both have none."""
+        by_token = self._encoder.settings.unit == "token"
+        missing = [i for i in dict.fromkeys(examples) if i not in self._parts]
+        rows = self._positives[missing]
+        titles, texts = self._store.titles(rows), self._store.texts(rows)
+        evidence = [self._evidence[i] or [] for i in missing]
+        pieces = [
+            alternate(spans, len(text)) if by_token else sentences(text)
+            for spans, text in zip(evidence, texts, strict=True)
+        ]
+        passages = self._encoder.cut_passages(titles, texts, pieces)
+        for i, spans, cut, passage in zip(missing, evidence, pieces, passages, strict=True):
+            number = passage.sentence_of_token
+            if by_token:
+                number = number[~np.isin(passage.ids, self._encoder.special.cpu())]
+                inside, title = number % 2 == 1, number < 0
+            else:
+                number = np.unique(number[number >= 0])
+                inside, title = np.isin(number, overlapping(cut, spans)), number < 0
+            parts = np.stack([inside & ~title, ~inside & ~title])
+            self._parts[i] = (parts | title) & parts.any(1).all()
+        return [self._parts[i] for i in examples]
+
+
+def alternate(spans: Sequence[Span], length: int) -> list[Span]:
+    """Return spans that hold every character of a text once: by turns, from 0, outside and inside of the `spans`."""
+    edges = [0, *chain.from_iterable(merge(spans)), length]
+    return [Span(*edge) for edge in pairwise(edges)]
 
 
 def tokenise_questions(

@@ -43,7 +43,20 @@ def late_scores(questions: Tensor, passages: Tensor, dim: int) -> Tensor:
 
 def _scores(questions_QWD: Tensor, passages_NWD: Tensor, missing_NW: Tensor) -> Tensor:
     cosines = torch.einsum("qad,ntd->qnat", questions_QWD, passages_NWD)
-    best_QNA = cosines.masked_fill(missing_NW[None, :, None], -1.0).amax(-1)
+    return _average(cosines.masked_fill(missing_NW[None, :, None], -1.0).amax(-1), questions_QWD)
+
+
+def part_scores(questions: Tensor, passages: Tensor, parts_QPT: Tensor, dim: int) -> Tensor:
+    """Return (Q, P): the late score of each question with P parts of the one passage that stands in its row.
+
+    `parts_QPT` says which of the first T tokens of that passage a part has; one without tokens scores -1.
+    """
+    questions_QWD, passages_QTD = unpack(questions, dim), passages.unflatten(1, (-1, dim))[:, : parts_QPT.shape[-1]]
+    cosines_QAT = torch.einsum("qad,qtd->qat", questions_QWD, passages_QTD)
+    return _average(cosines_QAT[:, None].masked_fill(~parts_QPT[:, :, None], -1.0).amax(-1), questions_QWD)
+
+
+def _average(best_QNA: Tensor, questions_QWD: Tensor) -> Tensor:
     present_QA = questions_QWD.any(-1)
     return (best_QNA * present_QA[:, None]).sum(-1) / present_QA.sum(-1, keepdim=True).clamp(min=1)
 

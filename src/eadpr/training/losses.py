@@ -24,12 +24,14 @@ class Masks(NamedTuple):
     `contrast_CQ` (C, B): the question takes part in comparison c of L_HN, as its passages differ. With balance `none`
     there is one comparison, of positive and distractor; with `placebo` one, of placebo and distractor; with `both` two.
     `placebos_Q` (B,): the question has a placebo; (0,) without columns of placebos.
+    `parts_Q` (B,): the encoder reads both evidence and rest of the question's positive; (0,) where no loss asks.
     """
 
     negatives_QN: Tensor
     distractors_QQ: Tensor
     contrast_CQ: Tensor
     placebos_Q: Tensor
+    parts_Q: Tensor = torch.zeros(0, dtype=torch.bool)
 
     def to(self, device: str) -> Self:
         return Masks(*(mask.to(device, non_blocking=True) for mask in self))  # type: ignore[return-value]
@@ -37,7 +39,7 @@ class Masks(NamedTuple):
 
 class Terms(NamedTuple):
     """Means over the questions that a term is defined for, 0 without any; `plain` is the fourth term of `reference`,
-    `placebo` is L_P."""
+    `placebo` is L_P, `rest` L_R."""
 
     total: Tensor
     dpr: Tensor
@@ -45,6 +47,7 @@ class Terms(NamedTuple):
     pp: Tensor
     plain: Tensor
     placebo: Tensor
+    rest: Tensor
 
 
 def loss_terms(
@@ -59,11 +62,13 @@ def loss_terms(
     anchor: Literal["question", "passage"] = "question",
     balance: Balance = "none",
     placebo: float = 0.0,
+    rest: float = 0.0,
+    parts_Q2: Tensor | None = None,
 ) -> Terms:
     """Return the loss and its terms.
 
-    `paper`: weight L_dpr + tau1 L_HN + tau2 L_PP + placebo L_P, the papers with weight 1 and without L_P; with
-    `anchor` passage L_dpr is `flipped_loss`; `balance` is L_HN's.
+    `paper`: weight L_dpr + tau1 L_HN + tau2 L_PP + placebo L_P + rest L_R, the papers with weight 1 and without L_P and
+    L_R; with `anchor` passage L_dpr is `flipped_loss`; `balance` is L_HN's, `parts_Q2` are the scores of L_R.
 
     `reference`: what the published code computes (528688b, `biencoder.py:503-540`): masked logits are multiplied by 0
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
@@ -77,7 +82,8 @@ def loss_terms(
         plain = scores_QP.new_zeros(())
     of_placebos = placebo_loss(scores_QP, masks) if placebo else scores_QP.new_zeros(())
     total = weight * dpr + tau1 * hn + tau2 * pp + plain + placebo * of_placebos
-    return Terms(total, dpr, hn, pp, plain, of_placebos)
+    of_rest = scores_QP.new_zeros(()) if parts_Q2 is None else rest_loss(parts_Q2, scores_QP, masks)
+    return Terms(total + rest * of_rest, dpr, hn, pp, plain, of_placebos, of_rest)
 
 
 def dpr_loss(scores_QP: Tensor, masks: Masks, lambda_: float) -> Tensor:
@@ -137,6 +143,13 @@ def placebo_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
     Mean over the questions that have one. Distractors and other questions' placebos are not in it.
     """
     return _mean(_nll(_placebo(scores_QP, masks), _negatives(scores_QP, masks)), masks.placebos_Q)
+
+
+def rest_loss(parts_Q2: Tensor, scores_QP: Tensor, masks: Masks) -> Tensor:
+    """-log e^s(q,e) / (e^s(q,e) + e^s(q,r) + sum over negatives): the evidence e of the positive as the positive, the
+    rest r of it as one more negative (ours). Mean over the questions with both; `parts_Q2` are their scores."""
+    evidence_Q, rest_Q1 = parts_Q2[:, 0], parts_Q2[:, 1:]
+    return _mean(_nll(evidence_Q, rest_Q1, _negatives(scores_QP, masks)), masks.parts_Q)
 
 
 def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
