@@ -19,6 +19,7 @@ from sentence_transformers import (
     SentenceTransformerTrainingArguments,
     SparseEncoder,
 )
+from sentence_transformers.base.sampler import NoDuplicatesBatchSampler
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -30,7 +31,7 @@ from eadpr.library.awareness import METRICS, awareness, cell, table
 from eadpr.library.evaluator import AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss
 from eadpr.library.scorers import Scorer, bm25, make_scorer
-from eadpr.library.texts import distractors, read_rows, training_rows
+from eadpr.library.texts import Texts, annotate, distractors, read_rows, training_rows
 from eadpr.library.units import UNITS
 from eadpr.settings import command
 from stages import probe_model
@@ -72,7 +73,7 @@ def test_distractors_that_are_not_cut_as_sentences_are_have_no_placebo_of_a_sent
     found = awareness(by_length, [made])
     assert set(METRICS) - set(found) == {"placebo", "controlled_aa_evidence"}
     assert found["controlled_aa"].interval.n == 1, "words are taken out of both"
-    assert [row["placebo"] for row in training_rows([made])] == [""]
+    assert [row["placebo"] for row in training_rows([made], "{title} {text}")] == [f"Ada {ADA}"]
     with pytest.raises(ValueError, match="no row has both a distractor and a placebo"):
         AwarenessEvaluator([made])
 
@@ -86,6 +87,19 @@ def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
     expected = list(distractors([*rows[:1], NONE | {"id": 2}]))
     assert list(distractors(read)) == expected == list(distractors(Dataset.from_list(rows)))
     assert list(distractors(read.fillna({"title": math.nan}))) == expected
+    assert list(distractors(read.convert_dtypes().to_dict("records"))) == expected, "pandas' NA"
+    assert list(distractors(Dataset.from_list(rows).data.table)) == expected, "Arrow's"
+
+
+@pytest.mark.parametrize("rows", [ROW, "rows.jsonl", [("Where?", ["London"], ADA)], {"train": [ROW]}])
+def test_what_is_no_row_is_refused_with_what_rows_may_be(rows):
+    with pytest.raises(TypeError, match=r"^row 0 is .*; rows may be dictionaries, a table"):
+        list(annotate(rows))
+
+
+def test_the_evidence_of_rows_and_why_there_is_none():
+    rows = [ROW, NONE, ROW | {"answers": ["x"], "answer_kind": "regex"}]
+    assert list(annotate(rows)) == [([(0, 23)], None), ([], "no_evidence"), ([], "no_answer")]
 
 
 def test_rows_to_train_on():
@@ -96,7 +110,13 @@ def test_rows_to_train_on():
         "distractor": "Ada: Her mother liked it there much. She wrote it.",
         "placebo": "Ada: Ada was born in London. She wrote it.",
     }
-    assert second == {"question": "When?", "positive": NONE["text"], "distractor": "", "placebo": ""}
+    assert second == {"question": "When?", **dict.fromkeys(("positive", "distractor", "placebo"), NONE["text"])}
+
+
+def test_a_sampler_without_duplicates_keeps_rows_with_missing_texts():
+    rows = training_rows(Texts(f"{i}?", "", {"positive": f"w{i}"}, {}) for i in range(4))
+    sampler = NoDuplicatesBatchSampler(Dataset.from_list(list(rows)), batch_size=2, drop_last=False)
+    assert list(map(len, sampler)) == [2, 2]
 
 
 @pytest.mark.parametrize(("rows", "arguments", "match"), [
@@ -266,10 +286,16 @@ def test_weights_of_terms_and_vectors_of_tokens_are_scored_by_their_own_similari
         assert awareness(given, distractors([ROW]))["aa"].interval.n == 1
 
 
+SPARSE = {"config_sentence_transformers.json": {"model_type": "SparseEncoder"}}
+
+
 @pytest.mark.parametrize(("change", "match"), [
     ({"config.json": {"architectures": ["HF_ColBERT"]}}, r"config\.json: HF_ColBERT is no encoder of one vector"),
     ({"config_sentence_transformers.json": {"model_type": "Reranker"}}, "model_type Reranker is not known here"),
     ({"modules.json": [{"path": "", "type": "pylate.models.Dense.Dense"}]}, "holds pylate.models.Dense.Dense"),
+    ({"modules.json": [{"path": "", "type": "evil.M"}]} | SPARSE, "modules.json: holds evil.M, which is no class of"),
+    ({"modules.json": [{"path": "", "type": "sentence_transformers.models.Router"}],
+      "router_config.json": {"types": {"a": "evil.M"}}} | SPARSE, "modules.json: holds evil.M, which is no class of"),
 ])  # fmt: skip
 def test_what_cannot_be_scored_is_refused_by_name_before_it_is_loaded(tmp_path, change, match):
     """A mean of its vectors would be none of its own."""
@@ -387,7 +413,7 @@ def test_the_pages_code_runs(capsys):
     names = {"ROWS": [ROW, NONE]}
     exec(compile(code, "page", "exec"), names)
     assert "| by length | 100.0 [100.0, 100.0] (n=1)" in capsys.readouterr().out
-    assert names["columns"][1]["distractor"] == ""
+    assert names["columns"][1]["distractor"] == names["columns"][1]["positive"]
 
 
 def test_weights_that_are_a_pickle_are_refused(tmp_path):

@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from eadpr.library.losses import EvidenceLoss, cached, evidence_loss
-from eadpr.training.batches import ColumnBlocks, false_negatives, make_masks
-from eadpr.training.losses import loss_terms
+from eadpr.training.batches import ColumnBlocks
+from eadpr.training.losses import loss_terms, make_masks
 from tests.repository import ROOT
 from tests.small_collection import WORDS, write_model
 
@@ -51,7 +51,8 @@ def test_equal_to_the_pipelines(seed, count, hard, balance):
     contrasts = [has] * (balance != "placebo") + [has & placebos & ~alike] * (balance != "none")
     keys = [[0 if there else None for there in block] for block in (own_hard, has, placebos)]
     columns = ColumnBlocks([0] * count, *keys[:2], keys[2] if balance != "none" else [])
-    masks = make_masks(columns, false_negatives(held, columns), np.array(contrasts))
+    given_placebos = placebos if balance != "none" else placebos[:0]
+    masks = make_masks(*map(torch.tensor, (columns.present_P, held, np.array(contrasts), given_placebos)))
     weights = {"lambda_": 0.5, "tau1": 0.7, "tau2": 0.3, "balance": balance, "placebo": 0.2 * (balance != "none")}
     found = evidence_loss(
         scores,
@@ -135,12 +136,13 @@ def test_missing_texts_are_empty_or_the_positives_own(model):
 BEHIND = [texts(1, 2) + " ", {"positive": f"{texts(1)} ", "negative": f"{texts(3)} ", "distractor": f"{texts(1)} "}]
 
 
+@pytest.mark.parametrize("missing", [["", ""], POSITIVES])
 @pytest.mark.parametrize("prompts", BEHIND)
-def test_a_missing_text_is_missing_behind_a_prompt(model, prompts):
+def test_a_missing_text_is_missing_behind_a_prompt(model, prompts, missing):
     names = ("question", "positive", "negative", "distractor")
     rows = [
         dict(zip(names, row, strict=True))
-        for row in zip(QUESTIONS, POSITIVES, ["", texts(9)], [texts(8), ""], strict=True)
+        for row in zip(QUESTIONS, POSITIVES, [missing[0], texts(9)], [texts(8), missing[1]], strict=True)
     ]
     collated = SentenceTransformerDataCollator(preprocess_fn=model.preprocess, prompts=prompts)(rows)
     given = [

@@ -148,7 +148,17 @@ def test_anchors_are_refused_because_dvc_loses_overrides_behind_them(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["a: [1", "- 1\n- 2\n", "a: 1\na: 2\n", "a: caf\udce9", "[" * 5000, "a: 2026-13-45", "a: " + "9" * 5000]
+    "text",
+    [
+        "a: [1",
+        "- 1\n- 2\n",
+        "a: 1\na: 2\n",
+        "a: caf\udce9",
+        "[" * 5000,
+        "a: 2026-13-45",
+        "a: " + "9" * 5000,
+        r'a: "\U99999999"',
+    ],
 )
 def test_broken_yaml_is_refused(tmp_path, text):
     path = tmp_path / "params.yaml"
@@ -292,6 +302,11 @@ def test_every_wrong_key_has_a_line_with_what_was_found():
         "params.yaml: loss.tau1: Input should be greater than or equal to 0 (found -1)\n"
         "params.yaml: loss.tau3: unknown key (found 2)"
     )
+
+
+def test_a_commit_that_yaml_reads_as_a_number_needs_quotes():
+    error = refused(changed("annotator.revision", 12345678))
+    assert str(error).endswith("""in quotes: -S 'annotator.revision="..."' (found 12345678)""")
 
 
 @pytest.mark.parametrize("section", ["base", "annotator", "reader"])

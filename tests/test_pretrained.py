@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, BertForMaskedLM, BertModel
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, BertForMaskedLM, BertModel
 
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.config import Recipe
@@ -39,8 +39,8 @@ def refused(folder: Path, kind=AutoModel) -> str:
     return str(caught.value)
 
 
-def configured(folder: Path, **changes) -> None:
-    path = folder / "config.json"
+def configured(folder: Path, file: str = "config.json", **changes) -> None:
+    path = folder / file
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
@@ -55,7 +55,11 @@ NORM = "embeddings.LayerNorm.bias"
 
 @pytest.mark.parametrize(("spoil", "said"), [
     (lambda bert: configured(bert, num_hidden_layers=2), r"less weights .* encoder\.layer\.1\..* \(16 in all\)"),
-    (lambda bert: configured(bert, model_type="distilbert"), "less weights"),
+    (lambda bert: configured(bert, model_type="distilbert", architectures=None), "less weights"),
+    (lambda bert: configured(bert, model_type="roberta"), "weights of BertModel, but model_type roberta"),
+    (lambda bert: configured(bert, attn_implementation="kernels-community/x"), "attn_implementation 'kernels"),
+    (lambda bert: reweighted(bert, lambda found: found.update({NORM: found[NORM].int()})), f"{NORM} in .* of type I32"),
+    (lambda bert: configured(bert, "tokenizer.json", post_processor=None), r"writes no \[CLS\] into a text"),
     (lambda bert: reweighted(bert, lambda found: found.pop(NORM)), f"less weights .* {NORM} "),
     (lambda bert: reweighted(bert, lambda found: found.update({NORM: torch.zeros(3)})), f"another shape .* {NORM} "),
     (lambda bert: reweighted(bert, lambda found: found.update({"encoder.layer.9.output.dense.bias": torch.zeros(1)})),
@@ -66,6 +70,14 @@ NORM = "embeddings.LayerNorm.bias"
 def test_a_spoilt_folder_is_refused(bert, spoil, said):
     spoil(bert)
     assert re.search(said, refused(bert))
+
+
+def test_outputs_are_what_is_needed_whatever_the_config_says(bert):
+    configured(bert, return_dict=False, output_attentions=True)
+    model, _ = load_whole(str(bert), AutoModel, setting="base.model")
+    assert model(torch.tensor([[2, 3]])).last_hidden_state.shape == (1, 2, model.config.hidden_size)
+    model.save_pretrained(bert)
+    assert not {"return_dict", "output_attentions"} & json.loads((bert / "config.json").read_text()).keys()
 
 
 def test_no_tokenizer_is_refused_not_made_empty(bert, t5):
@@ -90,13 +102,13 @@ def test_a_revision_reaches_hugging_face(t5, monkeypatch):
             asked.append((model, revision))
             return load(t5, **options)
 
-        return from_pretrained
+        return lambda model, **options: (from_pretrained if model == "org/name" else load)(model, **options)
 
-    for kind in (AutoModelForSeq2SeqLM, AutoTokenizer):
+    for kind in (AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer):
         monkeypatch.setattr(kind, "from_pretrained", recorded(kind.from_pretrained))
     qa_model.load("org/name", revision="v2")
     qa_model.load("org/name")
-    assert asked == [("org/name", "v2")] * 2 + [("org/name", "main")] * 2
+    assert asked == [("org/name", "v2")] * 3 + [("org/name", "main")] * 3
 
 
 def test_heads_of_another_task_a_kept_buffer_and_no_pooler_are_taken(bert):

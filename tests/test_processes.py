@@ -40,7 +40,7 @@ def free_port() -> int:
 def two(toy, tmp_path_factory):
     """What two processes trained."""
     out = tmp_path_factory.mktemp("two")
-    given = LOOPBACK | {"EADPR_CACHE": str(tmp_path_factory.mktemp("cache")), "WORLD_SIZE": "2"}
+    given = LOOPBACK | {"EADPR_CACHE": str(tmp_path_factory.mktemp("cache")), "WORLD_SIZE": "2", processes.STARTED: "x"}
     given |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}  # as torchrun tells its processes
 
     def process(rank: int) -> subprocess.CompletedProcess:
@@ -148,10 +148,13 @@ def test_several_are_launched_with_the_same_options(wanted, cards, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     monkeypatch.setattr(sys, "argv", ["stages/train.py", "--out", "a b"])
     processes.launch("stages.train", 1)
-    monkeypatch.setenv("WORLD_SIZE", "3")  # as torchrun does
+    monkeypatch.setenv(processes.STARTED, "x")  # as torchrun does
     processes.launch("stages.train", wanted)
     assert commands == []
-    monkeypatch.delenv("WORLD_SIZE")
+    monkeypatch.delenv(processes.STARTED)
+    monkeypatch.setenv("WORLD_SIZE", "3")  # left over
+    with processes.group():
+        assert processes.count() == 1
     processes.launch("stages.train", wanted)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
     assert commands == [(sys.executable, [*torchrun, "-m", "--", "stages.train", "--out", "a b"])]

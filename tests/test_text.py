@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eadpr.storage.records import Span
+from eadpr.text import answers
 from eadpr.text.answers import AnswerMatcher, answer_spans, exact_match_normal, has_answer, needles, padded, tokens
 from eadpr.text.question_types import question_type
 
@@ -55,6 +56,17 @@ REGEX_CASES = [
 def test_golden_matches(answers, text, expected, kind):
     assert has_answer(answers, text, kind) is expected
     assert AnswerMatcher().matches(answers, [text], kind).tolist() == [expected]
+
+
+def test_a_pattern_that_never_ends_is_named_and_in_no_text(monkeypatch):
+    monkeypatch.setattr(answers, "SECONDS", 0.05)
+    pattern, texts = r"(\d|\d\d)+$", [f"{'1' * 60} seeds", f"{'2' * 60} seeds", "12"]
+    with pytest.warns(UserWarning, match=regex.escape(repr(pattern))):
+        assert AnswerMatcher().matches([pattern], texts, "regex").tolist() == [False, False, True]
+    with pytest.warns(UserWarning, match="too long"):
+        assert answer_spans([pattern, "seeds"], texts[0], "regex") == [Span(61, 66)]
+    with pytest.warns(UserWarning, match="too long"):
+        assert not any(answers.pattern_matches([pattern[:-1]], "1" * 60 + "x", whole=True))
 
 
 def test_golden_tokens():

@@ -7,7 +7,7 @@ import importlib
 
 _MODULES = {
     "losses": ("EvidenceLoss", "Terms", "cached", "evidence_loss"),
-    "texts": ("Texts", "distractors", "training_rows"),
+    "texts": ("Texts", "annotate", "distractors", "training_rows"),
     "awareness": ("Awareness", "awareness", "table"),
     "scorers": ("Scorer", "bm25"),
     "evaluator": ("AwarenessEvaluator",),

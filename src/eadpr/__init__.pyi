@@ -9,6 +9,7 @@ from eadpr.library.losses import evidence_loss as evidence_loss
 from eadpr.library.scorers import Scorer as Scorer
 from eadpr.library.scorers import bm25 as bm25
 from eadpr.library.texts import Texts as Texts
+from eadpr.library.texts import annotate as annotate
 from eadpr.library.texts import distractors as distractors
 from eadpr.library.texts import training_rows as training_rows
 

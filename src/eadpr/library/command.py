@@ -29,8 +29,9 @@ def main(
     from eadpr.library import units as measured_units
     from eadpr.library.texts import distractors, read_rows
 
-    for name in models:
-        scorers.check_loadable(name)  # before a QA model looks for evidence
+    for name in models:  # before a QA model looks for evidence
+        if (kind := scorers.check_loadable(name)) != scorers.VECTORS:
+            typer.echo(f"{name} is scored as a {kind}", err=True)
     chosen = islice(read_rows(rows, parse_columns(columns)), first)
     texts = list(distractors(chosen, evidence=evidence, annotator=annotator))
     if unanswered := sum("masked" not in row.variants for row in texts):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from eadpr.training.config import Balance
-from eadpr.training.losses import Masks, Terms, loss_terms
+from eadpr.training.losses import Terms, loss_terms, make_masks
 
 __all__ = ["EvidenceLoss", "Terms", "cached", "evidence_loss"]
 
@@ -54,50 +54,26 @@ def evidence_loss(
         raise ValueError(f"scores of {count} questions and {columns} columns; expected {count} each of {blocks}")
     if placebos_Q is None and (balance != "none" or placebo):
         raise ValueError("balance and placebo need columns of placebos")
-    masks = _masks(scores_QP, distractors_Q, placebos_Q, present_P, false_QP, alike_Q, balance)
+    before = columns - (len(blocks) - 2) * count  # columns before the distractors
+    present_P = distractors_Q.new_ones(before) if present_P is None else present_P
+    false_QP = distractors_Q.new_zeros(count, before + count) if false_QP is None else false_QP
+    placebos_Q = distractors_Q.new_zeros(0) if placebos_Q is None else placebos_Q
+    contrasts = [distractors_Q] if balance != "placebo" else []
+    if balance != "none":
+        contrasts.append(distractors_Q & (placebos_Q if alike_Q is None else placebos_Q & ~alike_Q))
+    masks = make_masks(torch.cat([present_P, distractors_Q]), false_QP, torch.stack(contrasts), placebos_Q)
     return loss_terms(
         scores_QP, masks, form="paper", lambda_=lambda_, tau1=tau1, tau2=tau2, balance=balance, placebo=placebo
     )
-
-
-def _masks(
-    scores_QP: Tensor,
-    distractors_Q: Tensor,
-    placebos_Q: Tensor | None,
-    present_P: Tensor | None,
-    false_QP: Tensor | None,
-    alike_Q: Tensor | None,
-    balance: Balance,
-) -> Masks:
-    count, device = len(scores_QP), scores_QP.device
-    first_distractor = scores_QP.shape[1] - (1 + (placebos_Q is not None)) * count
-    allowed_QP = torch.ones(count, first_distractor + count, dtype=torch.bool, device=device)
-    if present_P is not None:
-        allowed_QP[:, :first_distractor] &= present_P
-    allowed_QP[:, first_distractor:] &= distractors_Q
-    if false_QP is not None:
-        # A question's own columns stay, whatever text they hold.
-        questions = torch.arange(count, device=device)
-        hard = first_distractor // count - 1
-        question_of_column = torch.cat([questions, questions.repeat_interleave(hard), questions])
-        allowed_QP &= ~false_QP | (question_of_column == questions[:, None])
-    negatives_QN = allowed_QP[:, :first_distractor].clone()
-    negatives_QN.fill_diagonal_(False)
-    contrasts = [distractors_Q] if balance != "placebo" else []
-    if balance != "none" and placebos_Q is not None:
-        both_Q = distractors_Q & placebos_Q
-        contrasts.append(both_Q if alike_Q is None else both_Q & ~alike_Q)
-    if placebos_Q is None:
-        placebos_Q = torch.zeros(0, dtype=torch.bool, device=device)
-    return Masks(negatives_QN, allowed_QP[:, first_distractor:], torch.stack(contrasts), placebos_Q)
 
 
 class EvidenceLoss(nn.Module):
     """`evidence_loss` for `SentenceTransformerTrainer`.
 
     `roles` names the columns of the dataset in their order, which is all that sentence-transformers tells a loss:
-    question, positive, any number of negatives, and perhaps distractor and placebo. A missing text is empty or the
-    positive's own. A passage of one question that is another one's positive is no negative of that one.
+    question, positive, any number of negatives, and perhaps distractor and placebo. A missing text is the positive's
+    own or empty, which samplers take for duplicates. A passage of one question that is another one's positive is no
+    negative of that one.
 
     `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). The other settings are arguments of
     `evidence_loss`.
@@ -185,12 +161,12 @@ class EvidenceLoss(nn.Module):
         return by_role
 
     def _ids(self, features: dict[str, Tensor]) -> list[Ids]:
-        """Return the token ids of each text, () for an empty one, which has only special ones and a prompt's."""
+        """Return the token ids of each text behind its prompt, () for an empty one, which has only special ones."""
         prompt = int(torch.as_tensor(features.get("prompt_length", 0)).flatten()[0])
         texts = []
         for ids, mask in zip(features["input_ids"].tolist(), features["attention_mask"].tolist(), strict=True):
-            text = tuple(token for token, attended in zip(ids, mask, strict=True) if attended)
-            texts.append(() if self._special.issuperset(text[prompt:]) else text)
+            text = tuple(token for token, attended in zip(ids, mask, strict=True) if attended)[prompt:]
+            texts.append(() if self._special.issuperset(text) else text)
         return texts
 
     def get_config_dict(self) -> dict[str, Any]:

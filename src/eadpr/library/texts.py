@@ -7,22 +7,25 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+import pandas as pd
+
 from eadpr.corpus.formats import own
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.squad import read_answered
-from eadpr.corpus.rows import GivenQuestion, Row, usable_answers
+from eadpr.corpus.rows import GivenQuestion, Row, excerpt, usable_answers
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import model_files
 from eadpr.storage import engine
-from eadpr.storage.records import Evidence, Passage, Question
+from eadpr.storage.records import Evidence, Passage, Question, Span
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings, Strategy
 from eadpr.supervision.evidence import Annotate, make_scorer
-from eadpr.supervision.forms import cut
+from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, cut
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import mask_answers
 
+Rows = Iterable[Mapping[str, Any]]
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
 # The strategies of params.yaml; a distractor that holds an answer is dropped unless its strategy allows it.
 MAY_HOLD_ANSWER: dict[str, bool] = dict.fromkeys(get_args(Strategy), False) | {"pseudo": True, "gold": True}
@@ -30,6 +33,13 @@ INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: 
 SENTENCES = ("placebo", "placebo_second")
 CUT_OTHERWISE = "cut_otherwise"
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
+
+
+class Annotation(NamedTuple):
+    """The places of a row's evidence in its text, or the reason why there is none: no_answer or no_evidence."""
+
+    evidence: list[Span]
+    reason: str | None
 
 
 class Texts(NamedTuple):
@@ -46,21 +56,23 @@ class Texts(NamedTuple):
     reasons: dict[str, str]
 
 
+def annotate(rows: Rows, **settings: Any) -> Iterator[Annotation]:
+    """Yield each row's evidence as the stage `evidence` finds it; the arguments are those of `distractors`."""
+    for _, (row, *_) in _find_evidence(rows, _make_annotator(**settings)):
+        yield Annotation(row.chosen_spans, None if row.chosen else NO_EVIDENCE if row.target else NO_ANSWER)
+
+
 def distractors(
-    rows: Iterable[Mapping[str, Any]],
-    *,
-    annotator: Path | str | None = None,
-    evidence: Strategy | None = None,
-    window: int = 5,
+    rows: Rows, *, annotator: Path | str | None = None, evidence: Strategy | None = None, window: int = 5
 ) -> Iterator[Texts]:
     """Yield each row's texts as the stages `evidence`, `distractors` and `probe` make them, in the order of the rows.
 
-    `rows`: dictionaries, a DataFrame or a `datasets.Dataset` of `question`, `answers` and `text`, and if wanted
-    `title`, `answer_kind`, `id` and `passage_id`, by which placebos are drawn. `annotator` is a QA model: a folder of
-    the stage `annotator`, or a T5 by folder or Hub name that is prompted as UnifiedQA is; it finds evidence `pseudo`.
-    Without one `evidence` is sentence, window or answer. A placebo exists only if it is cut in the same way as the text
-    it is compared with: no sentence placebo goes with evidence window or answer. Word placebos go with `masked`. Raises
-    ValueError for a bad row, by its number from 0.
+    `rows`: dictionaries, a table of pandas, polars or Arrow, or a `datasets.Dataset` of `question`, `answers` and
+    `text`, and if wanted `title`, `answer_kind`, `id` and `passage_id`, by which placebos are drawn. `annotator` is a
+    QA model: a folder of the stage `annotator`, or a T5 by folder or Hub name that is prompted as UnifiedQA is; it
+    finds evidence `pseudo`. Without one `evidence` is sentence, window or answer. A placebo exists only if it is cut in
+    the same way as the text it is compared with: no sentence placebo goes with evidence window or answer. Word placebos
+    go with `masked`. Raises ValueError for a bad row, by its number from 0, and TypeError for rows of another kind.
     """
     for pair, evidence_rows in _find_evidence(rows, _make_annotator(annotator, evidence, window)):
         variants, reasons = {"positive": pair.passage.text}, {}
@@ -94,12 +106,13 @@ def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[
 def training_rows(texts: Iterable[Texts], join: str = "{title} {text}") -> Iterator[dict[str, str]]:
     """Yield the columns of `losses.EvidenceLoss`: question, positive, distractor, placebo.
 
-    A missing text is empty. `join` makes one text of title and text.
+    The positive stands for a missing text, so that no sampler takes rows with missing ones for duplicates. `join` makes
+    one text of title and text.
     """
     for row in texts:
         columns = {"question": row.question}
         for name in ("positive", "distractor", "placebo"):
-            columns[name] = join_title(join, row.title, row.variants[name]) if name in row.variants else ""
+            columns[name] = join_title(join, row.title, row.variants.get(name, row.variants["positive"]))
         yield columns
 
 
@@ -111,7 +124,7 @@ def join_title(join: str, title: str, text: str) -> str:
     return re.sub(r"\{title\}|\{text\}", lambda field: values[field[0]], join).strip() if title else text
 
 
-def _make_annotator(annotator: Path | str | None, evidence: Strategy | None, window: int) -> Annotate:
+def _make_annotator(annotator: Path | str | None = None, evidence: Strategy | None = None, window: int = 5) -> Annotate:
     evidence = evidence or ("sentence" if annotator is None else "pseudo")
     if (evidence == "pseudo") != (annotator is not None):
         raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
@@ -132,29 +145,29 @@ def _make_annotator(annotator: Path | str | None, evidence: Strategy | None, win
     return Annotate(settings, manifest, make_scorer(load_model, settings, hardware))
 
 
-def _find_evidence(
-    rows: Iterable[Mapping[str, Any]], annotate_pairs: Annotate
-) -> Iterator[tuple[Pair, list[Evidence]]]:
+def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair, list[Evidence]]]:
     """Yield each row's pair with a row of evidence for each strategy, the placebos last."""
-    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):  # a DataFrame
+    if isinstance(rows, pd.DataFrame):
         rows = rows.to_dict("records")
-    pairs = (_pair(Row(row.get("where", f"row {n}"), n, dict(row))) for n, row in enumerate(rows))
+    list_rows = getattr(rows, "to_pylist", getattr(rows, "to_dicts", lambda: rows))  # of Arrow and polars
+    pairs = (_pair(number, row) for number, row in enumerate(list_rows()))
     while block := list(islice(pairs, BLOCK)):
         evidence = annotate_pairs(block)
         for pair in block:
             yield pair, list(islice(evidence, len(annotate_pairs.settings.strategies)))
 
 
-def _pair(row: Row) -> Pair:
-    number = str(row.number)
-    fields: dict[str, Any] = {"answer_kind": "string", "id": number, "passage_id": number}
-    fields |= {name: value.tolist() if hasattr(value, "tolist") else value for name, value in row.fields.items()}
-    title = fields.get("title")
-    if title is None or title != title:  # NaN: an empty cell of a DataFrame
-        fields["title"] = ""
+def _pair(number: int, given: Any) -> Pair:
+    if not isinstance(given, Mapping):
+        kinds = "dictionaries, a table of pandas, polars or Arrow, or one split of datasets; for a file see read_rows"
+        raise TypeError(f"row {number} is {excerpt(given)}, no dictionary; rows may be {kinds}")
+    fields: dict[str, Any] = {"title": "", "answer_kind": "string", "id": str(number), "passage_id": str(number)}
+    for name, value in given.items():
+        if name not in fields or pd.isna(value) is not True:  # a table's empty cell: None, NaN or NA
+            fields[name] = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(fields.get("answers"), str):  # a single answer
         fields["answers"] = [fields["answers"]]
-    row = row._replace(fields=fields)
+    row = Row(fields.get("where", f"row {number}"), number, fields)
     kind = row.text("answer_kind")
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")

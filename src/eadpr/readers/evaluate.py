@@ -27,7 +27,7 @@ from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Origin, Question
 from eadpr.supervision import pairs
 from eadpr.text import spans
-from eadpr.text.answers import compiled, exact_match_normal, nfd
+from eadpr.text.answers import exact_match_normal, nfd, pattern_matches
 
 CLOSED = ("yes", "no", "noanswer")  # no part of these answers counts
 PREFIXES = ("", "sp_", "joint_")
@@ -38,7 +38,7 @@ def exact_match(prediction: str, answers: Sequence[str], kind: str = "string") -
     prediction is never right, even if an answer's normal form is empty."""
     if kind == "regex":
         text = nfd(prediction.strip())
-        return bool(text) and any(pattern.fullmatch(text) for pattern in map(compiled, answers) if pattern)
+        return bool(text) and any(pattern_matches(answers, text, whole=True))
     return bool(prediction.strip()) and exact_match_normal(prediction) in map(exact_match_normal, answers)
 
 

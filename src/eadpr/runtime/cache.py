@@ -34,7 +34,10 @@ def root() -> Path:
     endpoints' answers; create it yourself to share it."""
     configured = os.environ.get("EADPR_CACHE")
     folder = Path(configured).absolute() if configured else _default_root()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"no folder for kept work can be made, set EADPR_CACHE to another ({error})") from error
     return folder
 
 
@@ -79,7 +82,7 @@ def intact(piece: Path) -> bool:
     sealed = piece.with_name(f"{piece.name}.sha256")
     if not piece.exists() or not sealed.exists():
         return False
-    if sealed.read_text(encoding="utf-8") == files.tree_sha256(piece):
+    if sealed.read_bytes() == files.tree_sha256(piece).encode():
         return True
     set_aside(piece)
     return False

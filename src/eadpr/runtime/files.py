@@ -94,7 +94,7 @@ def read_json(path: Path, *keys: str) -> Any:
         raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to make it")
     try:
         value = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # brackets in brackets
         raise ValueError(f"{path} is not JSON ({error}); run `dvc repro` to rebuild it") from error
     for key in keys:
         if not isinstance(value, dict) or key not in value:

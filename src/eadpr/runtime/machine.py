@@ -15,7 +15,7 @@ from eadpr.runtime.section import Section
 
 
 class Machine(Section):
-    threads: int = Field(ge=1)
+    threads: int = Field(ge=1, le=1024)
     deterministic: bool
     precision: Literal["float32", "bfloat16", "auto"]
 

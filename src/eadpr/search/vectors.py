@@ -13,8 +13,6 @@ import numpy as np
 
 from eadpr.runtime import files, section
 from eadpr.runtime.model_folders import SIDES
-from eadpr.storage import tables
-from eadpr.storage.records import Passage
 from eadpr.training.config import ResolvedSettings
 
 MANIFEST = "vectors.json"
@@ -47,8 +45,8 @@ def shard_ranges(rows: int, shard_passages: int) -> list[tuple[int, int]]:
 class Vectors:
     """Read access to a folder written by `encode`; shards are memory-mapped while they are used, never loaded whole.
 
-    Raises OSError or ValueError if a shard is missing or has another shape than vectors.json states, if `passages`, a
-    passages.parquet, holds another number of passages, and if the passage encoder of the folder `model` with its
+    Raises OSError or ValueError if a shard is missing or has another shape than vectors.json states, if the vectors are
+    not of the file `passages`, a passages.parquet, and if the passage encoder of the folder `model` with its
     settings did not make the vectors: scores of two models mean nothing.
     """
 
@@ -59,8 +57,8 @@ class Vectors:
         self.dim: int = values["dim"]
         self.shard_passages: int = values["shard_passages"]
         again = "run `dvc repro` to encode the passages again"
-        if passages is not None and (count := tables.count(passages, Passage)) != self.rows:
-            raise ValueError(f"{folder} holds {self.rows:,} vectors, {passages} {count:,} passages; {again}")
+        if passages is not None and files.sha256(passages) != values.get("passages"):
+            raise ValueError(f"{folder} holds vectors of other passages than {passages} has now; {again}")
         if model is not None and any(values.get(key) != value for key, value in encoder_of(model).items()):
             raise ValueError(f"{folder} was not made by the passage encoder of {model}, which has changed; {again}")
         self._ranges = shard_ranges(self.rows, self.shard_passages)

@@ -131,7 +131,8 @@ class Stage(NamedTuple):
         values = vars(self.parser().parse_args(words))
         names = {name: values[f"{name}_name"] for name in self.arguments()}
         text = self.run(self.locate(names, {name: values[name] for name in self.options()}))
-        if os.environ.get("RANK", "0") == "0":  # the first of the processes that torchrun started
+        # The first of the processes that torchrun started; a rank alone is left over from a cluster's job.
+        if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["RANK"] == "0":
             print(text.removesuffix("\n"))
 
 
@@ -208,7 +209,7 @@ def run(main: Stage | Callable[..., str | None]) -> None:
 
 def format_error(error: BaseException) -> str:
     """Format an error for the terminal: control characters escaped as in Python, long lines without their middle."""
-    characters = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(error))
+    characters = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(error) or "out of memory")
     return re.sub(rf"(?m)^(.{{{LONGEST - 203}}}).+(.{{200}})$", r"\1 … \2", "".join(characters))
 
 

@@ -44,6 +44,8 @@ def _explain(prefix: str, first: Mapping[str, Any], *more: Mapping[str, Any]) ->
     """Return key and reason of the first of pydantic's errors, and a pair of them for each other one."""
     key = (prefix + ".".join(str(part) for part in first["loc"] if part != "[key]")).rstrip(".")
     reason = "unknown key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+    if first["type"] == "string_type" and isinstance(first["input"], int | float):  # as the commit 4e12345
+        reason += f"; put text that reads as a number in quotes: -S '{key}=\"...\"'"
     if not isinstance(first["input"], Mapping):
         reason += f" (found {excerpt(first['input'])})"
     return [key, reason, *(tuple(_explain(prefix, each)) for each in more)]

@@ -90,7 +90,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         anchors = [event for event in yaml.parse(StringIO(text)) if getattr(event, "anchor", None)]
         values = None if anchors else yaml.load(text)
-    except (YAMLError, ValueError, TypeError, RecursionError) as error:  # dates, long numbers, lists as keys, brackets
+    except (YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:  # dates, lists as keys, brackets
         mark = getattr(error, "problem_mark", None)
         reason = f"line {mark.line + 1}, {error.problem}" if mark else " ".join(str(error).split())
         raise ValueError(f"{path} is not valid YAML: {reason}") from error

@@ -34,9 +34,9 @@ MAX_TERMS = 65_536  # Lucene refuses a query of more different words; its defaul
 class BM25(Section):
     k1: float = Field(ge=0)
     b: float = Field(ge=0, le=1)
-    depth: int = Field(ge=1)
+    depth: int = Field(ge=1, le=1_000_000)
     fields: list[Literal["title", "text"]] = Field(min_length=1)
-    heap_mb: int = Field(ge=64)
+    heap_mb: int = Field(ge=64, le=2**20)
 
 
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:

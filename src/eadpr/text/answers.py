@@ -7,6 +7,7 @@ Answers are matched in the text of a passage, never in its title. The rules foll
 import re
 import string
 import unicodedata
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -22,6 +23,7 @@ _TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", FLAGS)
 _ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+|[!-~]")  # equal to _TOKEN on ASCII text, several times faster
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+SECONDS = 0.5  # of the processor, for a pattern in one text
 CACHED = 65_536  # tokenised passages in an AnswerMatcher's cache, about 1.5 kB each
 
 
@@ -42,7 +44,8 @@ def has_answer(answers: Sequence[str], text: str, kind: str = "string") -> bool:
 
     `string`: the answer's tokens stand side by side in the text's tokens; every text holds an answer without tokens.
     `regex`: the NFD pattern matches in the NFD text, ignoring case, with `^` and `$` at every line; no text holds a
-    pattern that does not compile. `yes-no`: no text holds it, since the word yes in a text says nothing.
+    pattern that does not compile, or that searches it for more than SECONDS, of which a warning tells. `yes-no`: no
+    text holds it, since the word yes in a text says nothing.
     """
     return bool(_MATCHER.matches(answers, [text], kind)[0])
 
@@ -55,7 +58,7 @@ def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> lis
     """
     if _checked(kind) == "yes-no":
         return []
-    find = _regex_matches if kind == "regex" else _token_matches
+    find = pattern_matches if kind == "regex" else _token_matches
     nfd_text = nfd(text)
     spans = [Span(start, end) for start, end in find(answers, nfd_text) if nfd_text[start:end].strip()]
     if spans and not unicodedata.is_normalized("NFD", text):
@@ -85,8 +88,7 @@ class AnswerMatcher:
     def matches(self, answers: Sequence[str], texts: Sequence[str], kind: str = "string") -> np.ndarray:
         """Return bools of shape (len(texts),): `has_answer(answers, text, kind)` of each text."""
         if kind == "regex":
-            patterns = [pattern for pattern in map(compiled, answers) if pattern is not None]
-            matched = [any(pattern.search(self._nfd(text)) for pattern in patterns) for text in texts]
+            matched = [any(pattern_matches(answers, self._nfd(text))) for text in texts]
         else:
             prepared = [] if _checked(kind) == "yes-no" else list(map(_prepare, answers))
             matched = [self._holds(text, prepared) for text in texts]
@@ -145,10 +147,14 @@ def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int,
                 yield places[i][0], places[i + len(answer_words) - 1][1]
 
 
-def _regex_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int, int]]:
-    for pattern in map(compiled, answers):
-        if pattern is not None:
-            yield from (match.span() for match in pattern.finditer(nfd_text))
+def pattern_matches(answers: Sequence[str], nfd_text: str, *, whole: bool = False) -> Iterator[tuple[int, int]]:
+    """Yield the places of the patterns' matches, or of those of the `whole` text."""
+    for pattern in filter(None, map(compiled, answers)):
+        try:
+            found = (pattern.fullmatch if whole else pattern.finditer)(nfd_text, timeout=SECONDS)
+            yield from (match.span() for match in ([found] if whole else found) if match)
+        except TimeoutError:
+            warnings.warn(f"answer {pattern.pattern!r} takes too long in a text, which counts as without", stacklevel=2)
 
 
 def _origins(text: str) -> list[int]:

@@ -6,7 +6,7 @@ after the last whole batch are left out of that epoch. Q and P as in `losses`.
 """
 
 from collections.abc import Sequence
-from itertools import chain, combinations
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
 from eadpr.training.inputs import PassageInputs, tokenise_questions
-from eadpr.training.losses import Masks
+from eadpr.training.losses import Masks, make_masks
 
 
 class Batch(NamedTuple):
@@ -52,11 +52,9 @@ class ColumnBlocks(NamedTuple):
     placebos: list[int | None]
 
     @property
-    def owners(self) -> np.ndarray:
-        """(P,): the question that each column belongs to."""
-        questions = np.arange(len(self.positives))
-        repeats = (len(block) // len(questions) for block in self)
-        return np.concatenate([np.repeat(questions, count) for count in repeats])
+    def present_P(self) -> np.ndarray:
+        """Which columns before the placebos are there."""
+        return np.array([key is not None for block in self[:3] for key in block])
 
 
 class Batcher:
@@ -130,9 +128,10 @@ class Batcher:
         )
         keys, columns_P = deduplicate(columns)
         passages = self.inputs.ids(keys)
-        false_QP = self._false_negatives(chosen, columns, keys, columns_P)
+        false_QP = self._false_negatives(chosen, columns_P[: len(columns.present_P)], keys)
         contrast_CQ, truncated_CQ = self._contrast(chosen)
-        masks = make_masks(columns, false_QP, contrast_CQ)
+        has_placebo = np.array([key is not None for key in columns.placebos], dtype=bool)
+        masks = make_masks(*map(torch.tensor, (columns.present_P, false_QP, contrast_CQ, has_placebo)))
         parts_Q2T = torch.from_numpy(stack_parts(self.inputs.parts(chosen))) if self._parts else None
         if parts_Q2T is not None:
             masks = masks._replace(parts_Q=parts_Q2T.any(2).all(1))
@@ -141,7 +140,7 @@ class Batcher:
             passages=passages,
             columns_P=torch.from_numpy(columns_P),
             masks=masks,
-            masked=int(false_QP.sum()),
+            masked=count_masked(masks, columns.present_P),
             without_distractor=columns.distractors.count(None),
             without_placebo=columns.placebos.count(None),
             truncated=int(truncated_CQ.sum()),
@@ -149,15 +148,10 @@ class Batcher:
             without_rest=int((~masks.parts_Q).sum()),
         )
 
-    def _false_negatives(
-        self, chosen: Sequence[int], columns: ColumnBlocks, keys: Sequence[int], columns_P: np.ndarray
-    ) -> np.ndarray:
-        """(Q, columns before the placebos): a column of another question is no negative of the question, as it holds an
-        answer or stems from one of its positives."""
-        count = len(columns_P) - len(columns.placebos)
+    def _false_negatives(self, chosen: Sequence[int], columns_P: np.ndarray, keys: Sequence[int]) -> np.ndarray:
+        """(Q, P): of another question, the column is no negative, as it holds an answer or stems from a positive."""
         if not self._mask:
-            return np.zeros((len(chosen), count), dtype=bool)
-        columns_P = columns_P[:count]
+            return np.zeros((len(chosen), len(columns_P)), dtype=bool)
         keys = keys[: columns_P.max() + 1]  # without placebos, which come last
         texts, sources = self.inputs.texts(keys), self.inputs.sources(keys)
         relevant_QP = []
@@ -165,7 +159,7 @@ class Batcher:
             positives = np.append(self.examples.other_positives[i], self.examples.positives[i])
             holds_answer = self._matcher.matches(self.examples.answers[i], texts, self.examples.kinds[i])
             relevant_QP.append((holds_answer | np.isin(sources, positives))[columns_P])
-        return false_negatives(np.stack(relevant_QP), columns)
+        return np.stack(relevant_QP)
 
     def _contrast(self, chosen: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Return `contrast_CQ` of the masks, and which comparisons it leaves out because two of their inputs are equal.
@@ -189,9 +183,11 @@ def deduplicate(columns: ColumnBlocks) -> tuple[list[int], np.ndarray]:
     """Return the distinct keys in the order of their first occurrence, and the position of each column among them."""
     positions: dict[int, int] = {}
     columns_P = []
-    for key, owner in zip(chain(*columns), columns.owners, strict=True):
-        encoded = columns.positives[owner] if key is None else key
-        columns_P.append(positions.setdefault(encoded, len(positions)))
+    for block in columns:
+        for place, key in enumerate(block):
+            owner = place * len(columns.positives) // len(block)
+            encoded = columns.positives[owner] if key is None else key
+            columns_P.append(positions.setdefault(encoded, len(positions)))
     return list(positions), np.array(columns_P)
 
 
@@ -207,25 +203,10 @@ def all_differ(inputs: Sequence[np.ndarray]) -> bool:
     return not any(np.array_equal(*pair) for pair in combinations(inputs, 2))
 
 
-def false_negatives(relevant_QP: np.ndarray, columns: ColumnBlocks) -> np.ndarray:
-    """Return which relevant columns before the placebos are there and belong to another question."""
-    present_P = are_present(columns)
-    return relevant_QP & present_P & (columns.owners[: len(present_P)] != np.arange(len(relevant_QP))[:, None])
-
-
-def are_present(columns: ColumnBlocks) -> np.ndarray:
-    """Return which columns before the placebos are there."""
-    return np.array([key is not None for block in columns[:3] for key in block])
-
-
-def make_masks(columns: ColumnBlocks, false_QP: np.ndarray, contrast_CQ: np.ndarray) -> Masks:
-    count = len(columns.positives)
-    allowed_QP = are_present(columns) & ~false_QP
-    negatives_QN = allowed_QP[:, :-count].copy()
-    negatives_QN[np.arange(count), np.arange(count)] = False
-    placebos_Q = np.array([key is not None for key in columns.placebos], dtype=bool)
-    masks = (negatives_QN, allowed_QP[:, -count:], contrast_CQ, placebos_Q)
-    return Masks(*(torch.from_numpy(mask.copy()) for mask in masks))
+def count_masked(masks: Masks, present_P: np.ndarray) -> int:
+    """Count the columns that are there and left out as false negatives; a question's positive is no negative of it."""
+    allowed = masks.negatives_QN.sum() + len(masks.negatives_QN) + masks.distractors_QQ.sum()
+    return int(len(masks.negatives_QN) * present_P.sum() - allowed)
 
 
 def batch_indices(number: int, *, times: np.ndarray, size: int, seed: int) -> tuple[int, list[tuple[int, int]]]:

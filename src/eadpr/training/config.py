@@ -181,11 +181,11 @@ class ByBase(Section, Generic[By]):
 class Recipes(Section):
     """The values that `auto` stands for in `train` and `query_side`, by the encoders that a training starts from."""
 
-    learning_rate: ByBase[Annotated[float, Field(gt=0)]]
+    learning_rate: ByBase[Annotated[float, Field(gt=0, le=10)]]
     weight_decay: ByBase[Annotated[float, Field(ge=0)]]
     keep: ByBase[Keep]
     validate_every: ByBase[Annotated[int, Field(ge=0)]]
-    query_side_learning_rate: ByBase[Annotated[float, Field(gt=0)]]
+    query_side_learning_rate: ByBase[Annotated[float, Field(gt=0, le=10)]]
 
 
 class Lora(Section):
@@ -207,9 +207,9 @@ class Train(Optimiser):
     """`Recipes` says which values are `auto` in params.yaml; here they are known."""
 
     epochs: int = Field(ge=1)
-    steps: int | None = Field(ge=0)
+    steps: int | None = Field(ge=0, le=10**9)
     step_factor: float = Field(gt=0)
-    batch_size: int = Field(ge=1)
+    batch_size: int = Field(ge=1, le=2**20)
     processes: OrAuto
     accumulation: int = Field(ge=1)
     gradient_cache: int | None = Field(ge=1)

@@ -20,6 +20,7 @@ from eadpr.runtime import files
 from eadpr.runtime.model_folders import READ
 from eadpr.training.config import ResolvedSettings
 from eadpr.training.encoder import INPUTS, Side, TextEncoder, save
+from eadpr.training.pretrained import as_value_error
 
 DPR = ResolvedSettings(pooling="cls", shared=False, question_tokens=256, passage_tokens=256)  # all of them
 PREFIXES: dict[Side, tuple[str, ...]] = {
@@ -44,15 +45,11 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
     tensors and plain values in it, and for weights that are missing, not known, or of another shape.
     """
     _refuse_existing(out)
-    weights: dict[str, Tensor] = {}
-    for path in checkpoints:
-        weights |= read_weights(path)
+    weights = read_all(checkpoints)
     source = ", ".join(map(str, checkpoints))
-    try:
+    with as_value_error(f"no config and tokenizer could be loaded from {architecture!r}"):
         config = AutoConfig.from_pretrained(architecture, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(architecture, model_input_names=INPUTS, trust_remote_code=False)
-    except (OSError, ImportError) as error:
-        raise ValueError(f"no config and tokenizer could be loaded from {architecture!r}: {error}") from error
     encoders = []
     for side, prefixes in PREFIXES.items():
         keys = [key for key in weights if key.startswith(prefixes)]
@@ -63,11 +60,8 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
         model = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
         encoders.append(TextEncoder(model, tokenizer, DPR))  # before the weights: it takes the pooler away
         side_weights = {key.removeprefix(prefix): weights.pop(key) for key in keys if not UNUSED.search(key)}
-        try:
+        with as_value_error(f"{source}: these are no weights of a {architecture} (--architecture)"):
             model.load_state_dict(side_weights)
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"{source}: {reason} Is it a {architecture}? (--architecture)") from error
     if unknown := sorted(key for key in weights if not UNUSED.search(key)):
         raise ValueError(f"{source}: unknown weights {', '.join(unknown)}; is it DPR's?")
     with files.new_folder(out) as folder:
@@ -86,9 +80,13 @@ def convert_folder(source: Path, out: Path) -> int:
         raise ValueError(f"{source} is no model folder with pickled weights: config.json and pytorch_model*.bin")
     if (source / "modules.json").exists():
         raise ValueError(f"{source} is sentence-transformers' own; load it there and save it again, as safetensors")
-    weights: dict[str, Tensor] = {}
-    for path in parts:  # tied weights are views of one tensor, which safetensors does not write
-        weights |= {key: value.clone() for key, value in read_weights(path).items()}
+    for path in source.iterdir():
+        if not path.resolve().is_relative_to(source.resolve()):
+            raise ValueError(f"{path} is a link out of the folder, to {path.resolve()}; put a copy in its place")
+    with as_value_error(f"{source / 'config.json'} cannot be read"):
+        AutoConfig.from_pretrained(source, trust_remote_code=False)
+    # Tied weights are views of one tensor, which safetensors does not write.
+    weights = {key: value.clone() for key, value in read_all(parts).items()}
     with files.new_folder(out) as folder:
         for path in source.iterdir():
             if path.suffix in READ and not path.name.endswith((".safetensors", ".bin.index.json")):
@@ -100,6 +98,17 @@ def convert_folder(source: Path, out: Path) -> int:
 def _refuse_existing(out: Path) -> None:
     if out.exists():
         raise ValueError(f"{out} exists; delete it, or choose another folder for the converted model")
+
+
+def read_all(paths: Sequence[Path]) -> dict[str, Tensor]:
+    """Read the weights of several files, each weight in one of them."""
+    weights: dict[str, Tensor] = {}
+    for path in paths:
+        more = read_weights(path)
+        if twice := sorted(weights.keys() & more.keys()):
+            raise ValueError(f"{path} holds weights of another file, such as {twice[0]}; take one of the files away")
+        weights |= more
+    return weights
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -119,6 +128,12 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         content = content[0]
     elif isinstance(content, Mapping):
         content = content.get("model_dict", content)
-    if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ValueError(f"{path} holds no weights by name; give DPR's .cp or a state dict")
+    if not isinstance(content, Mapping) or not all(isinstance(k, str) and _is_plain(v) for k, v in content.items()):
+        raise ValueError(f"{path} holds no weights by name, numbers that are all there; give DPR's .cp or a state dict")
     return dict(content)
+
+
+def _is_plain(value: object) -> bool:
+    """Tell a tensor of numbers from quantised and sparse ones, outlines, and numbers repeated without end."""
+    plain = isinstance(value, Tensor) and value.layout == torch.strided and not (value.is_quantized or value.is_meta)
+    return plain and value.nbytes <= value.untyped_storage().nbytes()

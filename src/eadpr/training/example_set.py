@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -34,13 +34,10 @@ class ExampleSet(NamedTuple):
     evidence: list[list[Span] | None] | None = None
 
     def select(self, rows: Sequence[int]) -> Self:
-        columns = []
-        for column in self:
-            if isinstance(column, np.ndarray):
-                columns.append(column[rows])
-            else:
-                columns.append(column and [column[i] for i in rows])
-        return ExampleSet(*columns)  # type: ignore[return-value]
+        def pick(column: Any) -> Any:
+            return column[rows] if isinstance(column, np.ndarray) else column and [column[i] for i in rows]
+
+        return ExampleSet(*map(pick, self))  # type: ignore[return-value]
 
 
 def read_examples(

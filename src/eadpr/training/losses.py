@@ -37,6 +37,18 @@ class Masks(NamedTuple):
         return Masks(*(mask.to(device, non_blocking=True) for mask in self))  # type: ignore[return-value]
 
 
+def make_masks(present_P: Tensor, false_QP: Tensor, contrast_CQ: Tensor, placebos_Q: Tensor) -> Masks:
+    """Return the masks of a batch. Of the columns before the placebos `present_P` are there, and `false_QP` are no
+    negatives of a question, but for its own, which stay whatever text they hold."""
+    questions = torch.arange(len(false_QP), device=false_QP.device)
+    count, hard = len(questions), len(present_P) // len(questions) - 2
+    owners_P = torch.cat([questions, questions.repeat_interleave(hard), questions])
+    allowed_QP = present_P & (~false_QP | (owners_P == questions[:, None]))
+    negatives_QN = allowed_QP[:, :-count].clone()
+    negatives_QN.fill_diagonal_(False)
+    return Masks(negatives_QN, allowed_QP[:, -count:], contrast_CQ, placebos_Q)
+
+
 class Terms(NamedTuple):
     """Means over the questions that a term is defined for, 0 without any; `plain` is the fourth term of `reference`,
     `placebo` is L_P, `rest` L_R."""

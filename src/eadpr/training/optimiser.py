@@ -12,7 +12,7 @@ class Optimiser(Section):
     """AdamW and its schedule, and the seed of what steps draw. `warmup_steps` None: as in the function of that name."""
 
     seed: int = Field(ge=0)
-    learning_rate: float = Field(gt=0)
+    learning_rate: float = Field(gt=0, le=10)
     warmup_steps: int | None = Field(ge=0)
     adam_beta1: float = Field(ge=0, lt=1)
     adam_beta2: float = Field(ge=0, lt=1)

@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from safetensors import safe_open
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.training.self_description import UNLIMITED
 
 ADAPTERS = "adapter_config.json"  # peft's
+OUTPUTS = {"return_dict": True, "output_attentions": False, "output_hidden_states": False}
 
 transformers.utils.logging.disable_progress_bar()
 transformers.utils.logging.set_verbosity_error()
@@ -22,9 +24,10 @@ def load_whole(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a model (float32, of the `kind` AutoModel...) and its tokenizer; safetensors only, no code of the model.
 
-    transformers fills missing weights with random numbers, leaves out layers that the config does not count, and makes
-    an empty tokenizer if the folder has none. All three are refused: ValueError names `setting`, the model and the
-    weights. Heads of other tasks may be in the file, and a pooler may be missing.
+    transformers fills missing weights with random numbers, leaves out layers that the config does not count, reads the
+    integers of quantised weights as they are, and makes an empty tokenizer if the folder has none. All are refused, and
+    parts of different models: ValueError names `setting`, the model and what is wrong. Heads of other tasks may be in
+    the file, and a pooler may be missing. What the config says of outputs is set as it is needed here.
     `revision` is a commit or tag of a hub name; None is its main branch. Without `weights` the model is an outline on
     the device meta, as its config.json says, and all but the weights is checked.
     """
@@ -38,22 +41,28 @@ def load_whole(
             f" eadpr convert {name} --out NEW"
         )
     safe = {"trust_remote_code": False, "revision": revision or "main"}
-    with _as_value_error(f"{label} cannot be loaded by {kind.__name__}"):
+    with as_value_error(f"{label} cannot be loaded by {kind.__name__}"):
+        config = AutoConfig.from_pretrained(name, **OUTPUTS, **safe)
+        _check_config(config)
         if weights:
             checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
-            model, info = kind.from_pretrained(name, dtype=torch.float32, **checks, **safe)
+            model, info = kind.from_pretrained(name, config=config, dtype=torch.float32, **checks, **safe)
         else:
             with torch.device("meta"):
-                model, info = kind.from_config(AutoConfig.from_pretrained(name, **safe)), None
+                model, info = kind.from_config(config), None
     if getattr(model, "_hf_peft_config_loaded", False):  # of a hub name
         raise ValueError(adapters)
     if info is not None:
         _check_weights(model, info, label)
-    with _as_value_error(f"{label}: its tokenizer cannot be loaded"):
+        for path in Path(name).glob("*.safetensors"):
+            _check_numbers(path, model, label)
+    with as_value_error(f"{label}: its tokenizer cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(name, **tokenizer_options, **safe)
     words, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
     if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:  # an empty T5's has the space
         raise ValueError(f"{label} has a tokenizer without words; are its files (tokenizer.json, vocab.txt) there?")
+    if tokenizer.cls_token and not any(tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]):
+        raise ValueError(f"{label}: its tokenizer writes no {tokenizer.cls_token} into a text; is its file whole?")
     if words > rows:
         raise ValueError(f"{label} has {words:,} tokens, but embeddings of {rows:,}; are they of one model?")
     return model, tokenizer
@@ -76,11 +85,29 @@ def check_positions(model: PreTrainedModel, key: str, tokens: int) -> None:
 
 
 @contextmanager
-def _as_value_error(failure: str) -> Iterator[None]:
+def as_value_error(failure: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the libraries below transformers raise `Exception` itself, too
         raise ValueError(f"{failure} ({' '.join(f'{type(error).__name__}: {error}'.split())[:300]})") from error
+
+
+def _check_config(config: PreTrainedConfig) -> None:
+    if (attention := config._attn_implementation) not in (None, "eager", "sdpa"):
+        raise ValueError(f"its config.json has attn_implementation {attention!r}; take it out")
+    for name in config.architectures or []:
+        if getattr(getattr(transformers, name, None), "config_class", type(config)) is not type(config):
+            raise ValueError(f"its config.json has the weights of {name}, but model_type {config.model_type}")
+
+
+def _check_numbers(path: Path, model: PreTrainedModel, label: str) -> None:
+    names = {name for name, _ in model.named_parameters()}
+    with safe_open(path, "pt") as file:
+        kinds = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
+    for key, kind in kinds.items():
+        own = names & {key, key.removeprefix(f"{model.base_model_prefix}.")}  # else a head's, or a buffer
+        if own and kind not in ("F16", "BF16", "F32", "F64"):
+            raise ValueError(f"{label}: {key} in {path.name} is of type {kind}; give the model before it was quantised")
 
 
 def _check_weights(model: PreTrainedModel, info: dict[str, Any], label: str) -> None:

@@ -16,13 +16,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+STARTED = "TORCHELASTIC_RUN_ID"  # set by torchrun; WORLD_SIZE alone may be left over from a cluster's job
+
 
 def launch(module: str, wanted: int | Literal["auto"]) -> None:
     """Become torchrun if more than one process is `wanted`; each of its processes runs `module` with the same options.
 
     In these, and for one process, do nothing. `auto`: one for each GPU. The process must be settled (`machine.settle`).
     """
-    if "WORLD_SIZE" in os.environ:
+    if STARTED in os.environ:
         return
     cards = torch.cuda.device_count()
     number = max(1, cards) if wanted == "auto" else wanted
@@ -37,7 +39,7 @@ def launch(module: str, wanted: int | Literal["auto"]) -> None:
 @contextmanager
 def group() -> Iterator[None]:
     """Join the processes that torchrun started."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if STARTED not in os.environ or os.environ["WORLD_SIZE"] == "1":
         yield
         return
     cards = torch.cuda.is_available()

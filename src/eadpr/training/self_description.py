@@ -91,7 +91,7 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
     files = _Files(name, revision, f"{setting}: {name}")
     path = Path(name).parent / SETTINGS if Path(name).name in SIDES else files.find(SETTINGS)
     own = checked(ResolvedSettings, read_json(path), path) if path and path.is_file() else None
-    modules = files.read("modules.json", list[_Module])
+    modules = files.read_modules()
     if modules is None and own is None:
         kind = read_class(name, revision, setting=setting)
         if kind != "SentenceTransformer":
@@ -105,12 +105,12 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
 def read_class(name: str, revision: str | None = None, *, setting: str = "the model") -> str:
     """Return the class of sentence-transformers that scores as a model was made to."""
     files = _Files(name, revision, f"{setting}: {name}")
-    stated = files.read(MODEL, dict[str, Any]) or {}
+    modules, stated = files.read_modules(), files.read(MODEL, dict[str, Any]) or {}
     if kind := stated.get("model_type"):
         if kind not in CLASSES:
             raise files.refuse(MODEL, f"model_type {kind} is not known here; known are {', '.join(CLASSES)}")
         return CLASSES[kind]
-    if files.find("modules.json"):
+    if modules is not None:
         return "SentenceTransformer"
     architectures = (files.read("config.json", dict[str, Any]) or {}).get("architectures") or []
     if any(architecture.endswith("ForSequenceClassification") for architecture in architectures):
@@ -163,6 +163,17 @@ class _Files:
             where = ".".join(map(str, wrong["loc"]))
             raise self.refuse(file, f"{where}: {wrong['msg']} (found {wrong['input']!r})") from error
 
+    def read_modules(self) -> list[_Module] | None:
+        """Return the modules in their order; refuses classes from elsewhere, as some releases run their code."""
+        modules = self.read("modules.json", list[_Module])
+        kinds = [module.type for module in modules or []]
+        if any(kind.endswith(".Router") for kind in kinds):
+            kinds += (self.read("router_config.json", dict[str, dict[str, Any]]) or {}).get("types", {}).values()
+        for kind in kinds:
+            if not str(kind).startswith("sentence_transformers."):
+                raise self.refuse("modules.json", f"holds {kind}, which is no class of sentence-transformers")
+        return modules
+
     def refuse(self, file: str, reason: str) -> ValueError:
         return ValueError(f"{self.label}: {file}: {reason}")
 
@@ -199,10 +210,10 @@ def _follow(files: _Files, modules: list[_Module]) -> Description:
 
 def _check_modules(files: _Files, modules: list[_Module]) -> list[_Module]:
     """Return the Dense modules; raises ValueError unless they stand between a Pooling and at most one Normalize."""
-    kinds = [module.type.rpartition(".")[2] for module in modules if module.type.startswith("sentence_transformers.")]
+    kinds = [module.type.rpartition(".")[2] for module in modules]
     dense = kinds.count("Dense")
     expected = ["Transformer", "Pooling", *["Dense"] * dense, "Normalize"]
-    if len(kinds) < len(modules) or modules[0].path or kinds not in (expected, expected[:-1]):
+    if not modules or modules[0].path or kinds not in (expected, expected[:-1]):
         listed = ", ".join(f"{module.type} in {module.path or '.'}" for module in modules)
         raise files.refuse(
             "modules.json",

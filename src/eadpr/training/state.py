@@ -18,7 +18,7 @@ from eadpr.training.encoder import Encoders
 from eadpr.training.optimiser import Optimiser
 
 NAME = "state.pt"
-SECONDS = 20.0  # least time between checkpoints; EADPR_CHECKPOINT_SECONDS sets another, 0 saves at every step
+SECONDS, VARIABLE = 20.0, "EADPR_CHECKPOINT_SECONDS"  # least time between checkpoints; 0 saves at every step
 SHARE = 50  # a checkpoint may cost 1/50 of the time
 
 
@@ -91,7 +91,10 @@ class Checkpoints:
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder and folder / NAME
-        self._seconds = float(os.environ.get("EADPR_CHECKPOINT_SECONDS", SECONDS))
+        try:
+            self._seconds = float(os.environ.get(VARIABLE, SECONDS))
+        except ValueError as error:
+            raise ValueError(f"{VARIABLE} is {os.environ[VARIABLE]!r}, expected seconds") from error
         self._cost = 0.0
         self._last = time.monotonic()
 
