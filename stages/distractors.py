@@ -4,15 +4,8 @@ from eadpr.settings.command import stage
 
 
 @stage(out="C/distractors")
-def main(distractors, written, writer, *, records, positives, evidence, out, sources=None, raw=None):
+def main(distractors, *, records, positives, evidence, out):
     from eadpr.supervision.distractors import write_distractors
 
-    write = None
-    if writer:
-        from eadpr.writers.written import write_by
-
-        folds = positives / "folds.parquet"
-        write = write_by(writer, written, distractors.seed, folds=folds, sources=sources, raw=raw)
-    inputs = {"records": records, "positives": positives, "evidence": evidence}
-    count = write_distractors(distractors, **inputs, out=out, write=write)
+    count = write_distractors(distractors, records=records, positives=positives, evidence=evidence, out=out)
     return f"{count} distractors"

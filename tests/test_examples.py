@@ -150,10 +150,10 @@ def forms_of(out: Path, strategy: str = "gold", name: str = "distractors") -> di
 
 
 @settings(max_examples=4)
-@given(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5)).filter(any), st.integers(0, 9))
+@given(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(any), st.integers(0, 9))
 def test_shares_are_near_what_is_asked_and_a_seed_decides(tmp_path_factory, weights, seed):
     folder = tmp_path_factory.mktemp("shares")
-    names = ("filled", "cut", "written")
+    names = ("filled", "cut")
     write_forms(folder, {f"q{i}": list(names) for i in range(600)})
     tables.write(folder / "negatives/negatives.parquet", Negative, [])
     asked = {name: weight / sum(weights) for name, weight in zip(names, weights, strict=True)}
@@ -167,19 +167,19 @@ def test_shares_are_near_what_is_asked_and_a_seed_decides(tmp_path_factory, weig
     assert (other == found) == (max(weights) == sum(weights))
 
 
-def test_a_form_that_a_pair_lacks_gives_way_to_the_next_round_and_to_cut_at_last(sources):
-    """Of 60 questions some have all of the forms, others each choice of two, one or none."""
-    choices = [[*one] for n in range(4) for one in combinations(("cut", "filled", "written"), n)]
+def test_a_form_that_a_pair_lacks_gives_way_to_the_other(sources):
+    """Of 120 questions some have both forms, others one or none."""
+    choices = [[*one] for n in range(3) for one in combinations(("cut", "filled"), n)]
     had = {f"q{i}": choices[i % len(choices)] for i in range(120)}
     write_forms(sources, dict.fromkeys(had, choices[-1]))
-    forms = {"filled": 0.5, "written": 0.5}
+    forms = {"filled": 0.5, "cut": 0.5}
     drawn = forms_of(make(sources, asking_for(**forms))[2])
     write_forms(sources, had)
     _, rows, out = make(sources, asking_for(**forms), "fewer")
     expected, fallbacks = {}, Counter()
     for i, wanted in drawn.items():
-        other = "written" if wanted == "filled" else "filled"
-        got = next((form for form in (wanted, other, "cut") if form in had[i]), None)
+        other = "cut" if wanted == "filled" else "filled"
+        got = next((form for form in (wanted, other) if form in had[i]), None)
         if got:
             expected[i] = got
             fallbacks[f"{wanted} to {got}"] += got != wanted
@@ -189,27 +189,23 @@ def test_a_form_that_a_pair_lacks_gives_way_to_the_next_round_and_to_cut_at_last
     assert report["without_distractor"] == 120 - len(expected)
     assert report["forms"] == Counter(expected.values())
     assert report["fallbacks"] == {key: n for key, n in fallbacks.items() if n}
-    assert len(report["fallbacks"]) == 4
+    assert len(report["fallbacks"]) == 2
 
 
 def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
-    """Beside a written one, or none, they are cut; they are no levels of the examples."""
+    """Where there is none they are cut; they are no levels of the examples."""
     had = {
         "filled": ["cut", "filled", "placebo cut", "placebo filled"], "lacks": ["filled", "placebo cut"],
-        "written": ["written", "placebo cut", "placebo filled"], "cut": ["cut", "placebo cut", "placebo filled"],
+        "cut": ["cut", "placebo cut", "placebo filled"],
         "alone": ["placebo cut", "placebo filled"], "none": ["cut"],
     }  # fmt: skip
     write_forms(sources, had)
-    one = asking_for(filled=1.0, written=0.0).model_copy(update={"placebos": "placebo"})
-    with_written = asking_for(filled=0.5, written=0.5).model_copy(update={"placebos": "placebo"})
+    one = asking_for(filled=1.0).model_copy(update={"placebos": "placebo"})
     _, rows, out = make(sources, one)
     assert forms_of(out) == {"filled": "filled", "lacks": "filled", "cut": "cut", "none": "cut"}
-    assert forms_of(out, "placebo", "placebos") == {"filled": "filled", "written": "cut", "cut": "cut", "alone": "cut"}
+    assert forms_of(out, "placebo", "placebos") == {"filled": "filled", "cut": "cut", "alone": "cut"}
     assert {row.question_id: row.distractors for row in rows} == {i: [0] * (i in forms_of(out)) for i in had}
     assert json.loads((out / "report.json").read_text())["train"]["without_placebo"] == 2
-    _, _, out = make(sources, with_written, "written")
-    assert forms_of(out)["written"] == "written"
-    assert forms_of(out, "placebo", "placebos")["written"] == "cut"
     _, rows, out = make(sources, one.model_copy(update={"strategy": "none"}), "none")
     assert forms_of(out) == {}
     assert set(forms_of(out, "placebo", "placebos").values()) == {"cut"}
@@ -232,4 +228,4 @@ def test_shares_add_up_to_one(shares):
     values = GOLD.model_dump(exclude={"placebos"})
     with pytest.raises(ValueError, match="shares must add up to 1, but add up to"):
         Examples(**values | {"forms": shares})
-    assert Examples(**values | {"forms": {"cut": 0.1, "filled": 0.7, "written": 0.2}})
+    assert Examples(**values | {"forms": {"cut": 0.3, "filled": 0.7}})

@@ -32,7 +32,6 @@ FROM_BM25 = {"ranking": "bm25", "init": "models/base"}
 TAUGHT = {"kind": "paths", "ranking": "mdr", "init": "models/base"}
 EACH = {"examples": {"positive": "each"}}
 READING = {"readers": ["x"], "rankings": ["bm25"]}
-WRITTEN = {"distractors.forms": ["cut", "written"], "examples.forms": {"cut": 0.5, "written": 0.5}}
 PLACEBOS = ["placebo", "placebo_second", "placebo_words", "placebo_inside"]
 OF_WINDOWS, OF_ANSWERS = (
     {"evidence.strategies": ["pseudo", "gold", strategy, *PLACEBOS], "evidence.placebo_of": strategy}
@@ -191,22 +190,17 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
 
 
-def test_who_writes_is_told_where_something_is_written_alone():
+def test_who_writes_near_duplicates_is_told_to_their_stage_alone():
     """And the collection's own texts where they are what is given."""
     others = GOOD["collections"]["squad-open"]["source"]["files"]
     own = [*others, {"kind": "near_duplicates", "path": "own.jsonl"}]
     values = with_changes(GOOD, {"collection": "squad-open", "collections.squad-open.source.files": own})
-    before = params.configs(values)
-    assert before["distractors.json"] | {"written": None, "writer": None} == before["distractors.json"]
-    edits = {"endpoint.model": "m", "written.candidates": 9}
-    assert params.configs(with_changes(values, edits)) == before
-    by = {}
-    for kind in ("endpoint", "given"):
-        files = params.configs(with_changes(values, WRITTEN | {"written.by": kind}))
-        assert {name for name in files if files[name] != before[name]} >= {"distractors.json", "eadpr/examples.json"}
-        by[kind] = files["distractors.json"]["writer"]
-    assert [type(Writer.model_validate(by[kind]).settings) for kind in by] == [EndpointTask, type(None)]
-    assert [[file["path"] for file in by[kind]["texts"]] for kind in by] == [[], ["own.jsonl"]]
+    assert params.configs(with_changes(values, {"endpoint.model": "m"})) == params.configs(values)
+    kinds = ["removed", "endpoint", "given"]
+    files = params.configs(with_changes(values, {"robustness": MEASURED | {"generators": kinds}}))
+    rule, endpoint, given = (files[f"near_duplicates/{kind}.json"]["writer"] for kind in kinds)
+    assert (rule, type(Writer.model_validate(endpoint).settings), given["settings"]) == (None, EndpointTask, None)
+    assert [[file["path"] for file in writer["texts"]] for writer in (endpoint, given)] == [[], ["own.jsonl"]]
 
 
 def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():

@@ -30,7 +30,7 @@ CORE = (
 SIZES = {"src": 21_750, "core": 10_500, "stages": 600, "tests": 20_000, "benchmarks": 4_350}
 SOURCES = re.compile(r"corpus/|atlas/")  # readers of files and the generated collection
 # What stages add to the core.
-HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report|writers/(written|evidence)")
+HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report|writers/evidence")
 WINGS = re.compile(r"(two_hops|readers|robustness|explorer|library|settings|studies|publishing)/(?!command)")
 
 

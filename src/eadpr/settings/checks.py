@@ -5,7 +5,7 @@ Names and edges of the graph are checked in `model`.
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import get_args
 
 from eadpr.runtime.model_folders import SIDES, has_two_sides, is_folder, sides_differ
@@ -18,13 +18,7 @@ from eadpr.training.config import OTHERS, EncoderSettings
 Models = dict[str, dict[str, Settings]]
 
 INSIDE = ("window", "answer")  # strategies that cut inside a sentence
-WORDS, SENTENCES = ("placebo_words", "placebo_inside"), ("placebo", "placebo_second")  # placebos
-# The forms of the strategies that do not have every form.
-FORMS: dict[str, Collection[str]] = {
-    **dict.fromkeys(WORDS, ("cut",)),
-    **dict.fromkeys(INSIDE, ("cut", "written")),
-    **dict.fromkeys(SENTENCES, ("cut", "filled")),
-}
+WORDS = ("placebo_words", "placebo_inside")  # placebos that are no sentences
 
 
 def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
@@ -151,8 +145,6 @@ def _check_strategies(layout: Layout, settings: Settings) -> None:
     if settings.annotator.model == "none" and "pseudo" in evidence.strategies:
         raise SettingError("annotator.model", "name a QA model, which pseudo in evidence.strategies needs")
     used = {"probe.strategy": [probe.strategy], "probe.also": probe.also, "probe.placebos": probe.placebos}
-    if "written" in settings.distractors.forms:
-        used["written.strategies"] = settings.written.strategies
     if set(layout.robustness.generators) - {"given"}:  # which starts from no distractor
         used["near_duplicates.strategy"] = [settings.near_duplicates.strategy]
     for key, strategies in used.items():
@@ -172,10 +164,9 @@ def _check_examples(arm: str, config: Settings) -> None:
         _require("examples.positive", config.examples.positive, ["first"], f"evidence.positive, in {arm}")
     _require("examples.strategy", strategy, config.evidence.strategies, f"evidence.strategies, in {arm}")
     for form in shares:
-        _require("examples.forms", form, FORMS.get(strategy, shares), f"examples.strategy {strategy} of {arm}")
+        if strategy in (*INSIDE, *WORDS):
+            _require("examples.forms", form, ["cut"], f"examples.strategy {strategy} of {arm}")
         _require("examples.forms", form, config.distractors.forms, f"distractors.forms, in {arm}")
-    if "written" in shares:
-        _require("examples.strategy", strategy, config.written.strategies, f"written.strategies, in {arm}")
 
 
 def _check_loss(who: str, config: Settings, *, shared: str) -> None:
@@ -193,9 +184,6 @@ def _check_loss(who: str, config: Settings, *, shared: str) -> None:
         _require("examples.strategy", strategy, allowed, uses)
         if strategy != "placebo":
             _require("evidence.placebo_of", config.evidence.placebo_of, [strategy], f"examples.strategy and {uses}")
-    if loss.balances != "none" or loss.rest:
-        for form in config.examples.shares:
-            _require("examples.forms", form, ("cut", "filled"), f"loss.balance or loss.rest of {who}")
     section, key = shared.split(".")
     if getattr(getattr(config, section), key):
         _require("train.freeze", config.train.freeze, ["none"], f"{shared}: true of {who}")

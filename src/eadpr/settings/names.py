@@ -18,7 +18,6 @@ SECTIONS = {
     "evidence": "eadpr.supervision.config:EvidenceSettings",
     "distractors": "eadpr.supervision.config:Distractors",
     "near_duplicates": "eadpr.robustness.config:NearDuplicates",
-    "written": "eadpr.writers.config:Written",
     "endpoint": "eadpr.writers.config:Endpoint",
     "negatives": "eadpr.supervision.negatives:Negatives",
     "examples": "eadpr.supervision.examples:Examples",

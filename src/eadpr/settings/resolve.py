@@ -181,14 +181,11 @@ def _shared_sections(
 ) -> dict[str, Any]:
     """Return the sections that are the same for all entries, and not as they stand in params.yaml."""
     kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
-    generator = settings.written.by if "written" in settings.distractors.forms else ""
     robustness = layout.robustness
     repeats = [arm for arm, edges in layout.active.items() if edges.repeats is not None]
     return {
         "source": collection.source.of_sets(collection.sets, settings.prepare).model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
-        "written": _section(settings, "written") if generator else None,
-        "writer": _writer(collection, settings, generator),
         "endpoint": _endpoint(settings, "evidence") if settings.annotator.model == "endpoint" else None,
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
         "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, models),

@@ -157,7 +157,7 @@ class Evidence(NamedTuple):
 
 
 class Distractor(NamedTuple):
-    """A positive's text without evidence; `form` is cut, filled or written, `removed` are the positive's
+    """A positive's text without evidence; `form` is cut or filled, `removed` are the positive's
     spans that the text lacks, and `level` is always 0."""
 
     question_id: str

@@ -10,7 +10,7 @@ from eadpr.training.optimiser import Optimiser
 Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
 Placebo = Literal["placebo", "placebo_second", "placebo_words", "placebo_inside"]
 PLACEBOS = get_args(Placebo)
-Form = Literal["cut", "filled", "written"]
+Form = Literal["cut", "filled"]
 WriterKind = Literal["endpoint", "given"]
 
 
@@ -85,7 +85,7 @@ class EvidenceSettings(Section):
 
 
 class Distractors(Section):
-    """`forms` are worked out of each strategy; `seed` draws fillers and what is written."""
+    """`forms` are worked out of each strategy; `seed` draws fillers."""
 
     forms: list[Form]
     seed: int = Field(ge=0)

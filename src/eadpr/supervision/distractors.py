@@ -5,7 +5,7 @@ Placebos are among them: positives changed as a distractor is, with their eviden
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,19 +15,14 @@ from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, SetMember
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import pool_fillers
-from eadpr.supervision.forms import KEPT, Attempt, Forms
+from eadpr.supervision.forms import KEPT, Forms
 from eadpr.supervision.pairs import Pair, read_annotated_pairs
 
 Rows = tuple[Pair, list[Evidence]]
-# Takes pairs with their rows; yields them in order with the attempts of the form `written` by strategy.
-Write = Callable[[Iterator[Rows]], Iterator[tuple[Rows, Mapping[str, Attempt]]]]
 
 
-def write_distractors(
-    settings: Distractors, *, records: Path, positives: Path, evidence: Path, out: Path, write: Write | None = None
-) -> int:
-    """Write distractors.parquet and report.json to the folder `out`; return the number of distractors. `write` makes
-    the distractors of form `written`."""
+def write_distractors(settings: Distractors, *, records: Path, positives: Path, evidence: Path, out: Path) -> int:
+    """Write distractors.parquet and report.json to the folder `out`; return the number of distractors."""
     sets: dict[str, list[str]] = {}  # by question
     for member in tables.rows(records / "question_sets.parquet", SetMember):
         sets.setdefault(member.question_id, []).append(f"{member.question_set}/{member.split}")
@@ -35,9 +30,8 @@ def write_distractors(
     forms, counts = Forms(settings, fillers), Counter[tuple[str, str, str, str]]()
 
     def make_distractors() -> Iterator[Distractor]:
-        joined = _join_evidence(records, positives / "positives.parquet", evidence)
-        for (pair, rows), written in write(joined) if write else ((rows, {}) for rows in joined):
-            for row, form, attempt in forms.attempts(pair, rows, written):
+        for pair, rows in _join_evidence(records, positives / "positives.parquet", evidence):
+            for row, form, attempt in forms.attempts(pair, rows):
                 counts.update((name, row.strategy, form, attempt.reason) for name in sets.get(row.question_id, ()))
                 if attempt.distractor:
                     yield attempt.distractor

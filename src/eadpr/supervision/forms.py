@@ -3,7 +3,6 @@
 cut      the piece is removed
 filled   each sentence of it is replaced by one of similar length from elsewhere (`fillers`), so that length and order
          tell nothing; only for pieces that are whole sentences
-written  a text that a language model wrote; not for placebos
 
 A row of evidence that has no distractor has one of these reasons; with one of the first five it has no form at all:
 
@@ -17,7 +16,7 @@ not_sentences     a span to fill is no sentence of the passage
 no_filler         a span has no filler
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from eadpr.storage.records import Distractor, Evidence, Passage, Span
@@ -45,10 +44,8 @@ class Forms:
     def __init__(self, settings: Distractors, fillers: Fillers | None) -> None:
         self._settings, self._fillers = settings, fillers
 
-    def attempts(
-        self, pair: Pair, rows: Sequence[Evidence], written: Mapping[str, Attempt]
-    ) -> Iterator[tuple[Evidence, Form, Attempt]]:
-        """Yield each row in each form, in the order of both; `written` are the attempts of that form by strategy."""
+    def attempts(self, pair: Pair, rows: Sequence[Evidence]) -> Iterator[tuple[Evidence, Form, Attempt]]:
+        """Yield each row in each form, in the order of both."""
         filled = self._fill(pair, rows) if self._fillers else {}
         for row in rows:
             for form in self._settings.forms:
@@ -56,8 +53,6 @@ class Forms:
                     yield row, form, cut(pair, row, may_hold_answer=self._may_hold_answer(row))
                 elif form == "filled":
                     yield row, form, filled[row.strategy]
-                elif form == "written" and row.strategy in written:
-                    yield row, form, written[row.strategy]
 
     def _fill(self, pair: Pair, rows: Sequence[Evidence]) -> dict[str, Attempt]:
         """Return an attempt for each strategy. Evidence may share fillers; placebos get fillers of their own."""

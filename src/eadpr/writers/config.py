@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from eadpr.corpus.sources import File
 from eadpr.runtime.section import Section
-from eadpr.supervision.config import Strategy, WriterKind
+from eadpr.supervision.config import WriterKind
 
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -65,14 +65,6 @@ class EndpointTask(Server):
 
     prompt: str
     temperature: float = Field(ge=0)
-
-
-class Written(Section):
-    """Distractors of the form `written`."""
-
-    by: WriterKind
-    strategies: list[Strategy] = Field(min_length=1)
-    candidates: int = Field(ge=1)
 
 
 class Writer(Section):

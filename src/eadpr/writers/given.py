@@ -22,7 +22,7 @@ def generate_from_files(files: Sequence[tuple[File, Path]]) -> Generate:
     """
     if not files:
         raise ValueError(
-            "`given` is to write (robustness.generators, written.by), but the collection has no file of kind"
+            "`given` is to write (robustness.generators), but the collection has no file of kind"
             " near_duplicates or ramdocs; add one to its source in data/collections"
         )
     texts: defaultdict[Key, list[tuple[str | None, str]]] = defaultdict(list)

@@ -1,5 +1,4 @@
-"""The positive that a near-duplicate or a written distractor is made from, the form of a generator, and what makes a
-text unusable."""
+"""The positive that a near-duplicate is made from, the form of a generator, and what makes a text unusable."""
 
 import hashlib
 from collections.abc import Callable, Sequence
