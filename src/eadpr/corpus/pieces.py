@@ -1,13 +1,18 @@
-"""Cut long documents into passages of about so many words, at sentence ends if there are any."""
+"""Cut long documents into passages of about so many words, at sentence ends if there are any.
 
-import re
+In scripts without spaces each character counts as a word.
+"""
+
 from collections.abc import Iterator
+
+import regex
 
 from eadpr.corpus.rows import GivenPassages
 from eadpr.storage.records import Span
+from eadpr.text.answers import CHARACTER, STOPS, UNSPACED
 
-_WORD = re.compile(r"\S+")
-_SENTENCE_END = re.compile(r"""[.!?…。！？]["'”’»)\]]*$""")
+_WORD = regex.compile(rf"{CHARACTER}|[^\s{UNSPACED}]+")
+_SENTENCE_END = regex.compile(rf"""[.!?…{STOPS}]["'”’»)\]]*$""")
 
 
 def cut_passages(documents: GivenPassages, words: int) -> GivenPassages:

@@ -90,11 +90,11 @@ class Stage(NamedTuple):
         return dict.fromkeys(["collection", *names], "") | paths
 
     def locate(self, arguments: Mapping[str, str | None], options: Mapping[str, str | None]) -> dict[str, Path | None]:
-        """Return all paths. An option is a path if it is absolute or no name belongs there, else a name."""
+        """Return all paths. An option is a path if it has a slash or no name belongs there, else a name."""
         names = {name: value for name, value in arguments.items() if value is not None}
         patterns, located = self.paths(), {}
         for name, value in options.items():
-            if value is not None and name in patterns and (os.path.isabs(value) or name not in fields(patterns[name])):
+            if value is not None and name in patterns and ("/" in value or name not in fields(patterns[name])):
                 located[name] = Path(value)
             elif value is not None:
                 names[name] = value
@@ -102,7 +102,7 @@ class Stage(NamedTuple):
             missing = [field for field in fields(patterns[name]) if field not in names]
             if missing and name not in (self.main.__kwdefaults__ or {}):
                 needed = " ".join(field.upper() if field in arguments else f"--{field}" for field in missing)
-                raise ValueError(f"--{name} is {patterns[name]}: give {needed}, or an absolute path")
+                raise ValueError(f"--{name} is {patterns[name]}: give {needed}, or a path with a slash")
             collection = names.get("collection") or active_collection()
             located[name] = None if missing else locate(patterns[name], names | {"collection": collection})
         return {name: located[name] for name in patterns}

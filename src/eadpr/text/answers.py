@@ -1,7 +1,8 @@
-"""Answer matching exactly as DPR decides it, and the places of answers in a passage.
+"""Answer matching as DPR decides it, and the places of answers in a passage.
 
 Answers are matched in the text of a passage, never in its title. The rules follow DPR's `qa_validation` and
-`tokenizers` (Karpukhin et al., 2020); `exact_match_normal` follows SQuAD's evaluation (Rajpurkar et al., 2016).
+`tokenizers` (Karpukhin et al., 2020), but for scripts without spaces, where each character is a token;
+`exact_match_normal` follows SQuAD's evaluation (Rajpurkar et al., 2016).
 """
 
 import re
@@ -19,7 +20,12 @@ from eadpr.storage.records import Span
 
 KINDS = ("string", "regex", "yes-no")
 FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
-_TOKEN = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", FLAGS)
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Han.
+UNSPACED = "\u0e00-\u0eff\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17e0-\u17ff\u3005\u3007\u3041-\u309f\u30a1-\u30fa"
+UNSPACED += "\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+STOPS = "。！？｡؟۔।॥։።፧။។៕"  # end a sentence in other scripts than Latin, with a space behind them or without
+CHARACTER = rf"[{UNSPACED}]\p{{M}}*"  # of such a script, which is as good as a word
+_TOKEN = regex.compile(rf"(?V1){CHARACTER}|[\p{{L}}\p{{N}}\p{{M}}--[{UNSPACED}]]+|[^\p{{Z}}\p{{C}}]")
 _ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+|[!-~]")  # equal to _TOKEN on ASCII text, several times faster
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -32,7 +38,8 @@ def nfd(text: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Split the NFD text into lower-cased runs of letters, digits and marks, and single other visible characters."""
+    """Split the NFD text into lower-cased runs of letters, digits and marks, and single other visible characters, as
+    those of scripts without spaces."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text.lower())
     # Lower-case each token: a whole text would have other final sigmas.

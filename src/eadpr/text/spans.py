@@ -1,6 +1,7 @@
 """Cut a passage into sentences with character offsets, offline and by rule, and take spans out of it.
 
-No model decides anything here: the rules are the usual ones for English prose, so that two machines cut the same way.
+No model decides anything here: the rules are the usual ones for English prose, the stops those of other scripts too,
+so that two machines cut the same way.
 """
 
 import re
@@ -8,12 +9,18 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from eadpr.storage.records import Passage, Span
-from eadpr.text.answers import merge
+from eadpr.text.answers import STOPS, UNSPACED, merge
 
 BRACKETED = 200  # characters: no cut inside a pair of brackets closer than this
+RUN = 100  # characters of a script without spaces, with no mark between them, that are one sentence at most
 
-# A stop: the marks, then whatever closes with them. Full-width marks need no space behind them.
-_STOP = re.compile(r"[.!?…]+[\"'”’»)\]}]*(?=\s)|[。！？]+[”’」』）]*|\n\s*\n|\u2029")
+# A stop: the marks, then whatever closes with them. Those of other scripts need no space behind them.
+_STOP = re.compile(
+    r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?=\s)|(?<=[a-zß-ÿ]{2})[.!?](?=[A-Z][a-z]|[A-Z]\s)"
+    rf"|[{STOPS}]+[”’」』）\"»)]*|\n\s*\n|\u2029"
+    r"|\n(?=\s*(?:[-*•–]|\d\d?[.)])\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"  # an item of a list, a key before its value
+    rf"|(?<=[\u0e00-\u0eff])\s+(?=[\u0e00-\u0eff])|[{UNSPACED}]{{{RUN}}}"  # Thai and Lao have no marks
+)
 _WORD = re.compile(r"\w")
 _PREVIOUS_WORD = re.compile(r"[^\s(\[{\"“‘'«]+$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
@@ -43,12 +50,13 @@ _STARTS = _words(
 )
 
 
-def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
+def _ends_sentence(text: str, stop: re.Match[str], uncased: bool) -> bool:
+    """Decide if a stop ends a sentence; in an `uncased` text a lower-case letter may begin the next one."""
     marks = stop.group()
     following = text[stop.end() : stop.end() + 40].lstrip()
     if not marks.startswith("."):
-        return marks[0] not in "!?…" or not following[:1].islower()  # "Yahoo! is"
-    if following[:1].islower() or following[:1] in tuple(",.;:)"):
+        return marks[0] not in "!?…" or uncased or not following[:1].islower()  # "Yahoo! is"
+    if (following[:1].islower() and not uncased) or following[:1] in tuple(",.;:)"):
         return False
     previous = _PREVIOUS_WORD.search(text, max(0, stop.start() - 40), stop.start())
     word = previous.group().lower() if previous else ""
@@ -104,7 +112,8 @@ def stripped(text: str, span: Span) -> Span:
 
 def sentences(text: str) -> list[Span]:
     """Return sorted, disjoint spans that hold every character but white space exactly once."""
-    cuts = [stop.end() for stop in _STOP.finditer(text) if _ends_sentence(text, stop)]
+    uncased = text.islower()
+    cuts = [stop.end() for stop in _STOP.finditer(text) if _ends_sentence(text, stop, uncased)]
     spans: list[Span] = []
     for span in _between(text, _outside(cuts, _bracketed(text))):
         if spans and not _WORD.search(text, span.start, span.end):  # ". ." of an ellipsis belongs to what it follows

@@ -13,23 +13,31 @@ DOCUMENTS = (".txt", ".md", ".html", ".htm")
 MARK = "\0"  # before a heading, whose text may begin with any other character
 # What looks like a heading in Markdown's code is none.
 _CODE = r"^ {0,3}(`{3,}|~{3,})(?s:.*?)(?:^ {0,3}\1|\Z)"
-_MARKDOWN = re.compile(rf"(?m){_CODE}|^#{{1,6}}[ \t]+(?P<heading>.+?)[ \t#]*$")
+_MARKDOWN = re.compile(rf"(?m){_CODE}|^#{{1,6}}[ \t](?P<heading>.*)$")
+HIDDEN = re.compile(r"\.|__MACOSX$|node_modules$")  # folders and files that no person wrote into, by their names' begin
 
 
 def convert_documents(folder: Path, out: Path) -> tuple[Path, dict[str, int]]:
-    """Write a file of passages in `out`. Returns it, and how many files are no documents, by their endings, the most
-    frequent first."""
-    endings = (path.suffix.lower() or "without an ending" for path in folder.rglob("*") if path.is_file())
-    unread = Counter(ending for ending in endings if ending not in DOCUMENTS)
+    """Write a file of passages in `out`. Returns it, and how many files are no documents, by their endings or hidden,
+    the most frequent first."""
+    kinds = (_kind_of(path, folder) for path in folder.rglob("*") if path.is_file())
+    unread = Counter(kind for kind in kinds if kind not in DOCUMENTS)
     return write_rows(out / "passages.jsonl", read_sections(folder)), dict(unread.most_common())
+
+
+def _kind_of(path: Path, folder: Path) -> str:
+    """Return a file's ending, or that it is hidden or in a hidden folder."""
+    hidden = any(map(HIDDEN.match, path.relative_to(folder).parts))
+    return "hidden" if hidden else path.suffix.lower() or "without an ending"
 
 
 def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
     """Read documents in sections, at headings if there are any: id `path:number`, title the heading or the file's
     name."""
-    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in DOCUMENTS and path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if _kind_of(path, folder) in DOCUMENTS and path.is_file())
     if not paths:
-        raise ValueError(f"{folder} is a folder without documents ({', '.join(DOCUMENTS)})")
+        saved = "; of one that `datasets` saved (dataset_dict.json) give a split, written with `to_parquet`"
+        raise ValueError(f"{folder} is a folder without documents ({', '.join(DOCUMENTS)}){saved}")
     for path in paths:
         if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
             raise ValueError(f"{path} is a link to a file outside of {folder}; put the file itself there")
@@ -38,7 +46,7 @@ def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
         except UnicodeDecodeError as error:
             raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file") from None
         if path.suffix.lower() == ".md":
-            text = _MARKDOWN.sub(lambda match: f"{MARK}{match['heading']}" if match["heading"] else match[0], text)
+            text = _MARKDOWN.sub(_mark_heading, text)
         elif path.suffix.lower() != ".txt":
             text = _mark_headings(text)
         name = "_".join(path.relative_to(folder).as_posix().split())
@@ -46,6 +54,11 @@ def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
         sections = zip(["", *parts[1::2]], map(str.strip, parts[::2]), strict=True)
         for number, (heading, section) in enumerate(filter(lambda pair: pair[1], sections), start=1):
             yield {"id": f"{name}:{number}", "title": heading or path.stem, "text": section}
+
+
+def _mark_heading(match: re.Match[str]) -> str:
+    heading = (match["heading"] or "").strip(" \t#")
+    return f"{MARK}{heading}" if heading else match[0]
 
 
 class _Page(HTMLParser):

@@ -31,9 +31,20 @@ CHUNK = 1 << 20  # characters read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
 FIELD = 1 << 25  # characters of one cell; more means an unclosed quote
 ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
-PACKED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}  # by a file's first bytes
 
 Place = Path | zipfile.Path  # a file, or one inside a zip
+Lines = Iterator[tuple[str, str]]  # of a file, with their places
+Lists = Iterator[tuple[str, list[str]]]
+
+
+@contextmanager
+def _open_bz2(file: BinaryIO) -> Iterator[BinaryIO]:
+    with bz2.open(file) as unpacked:
+        unpacked._buffer.raw._trailing_error = ()  # else a damaged stream behind the first is taken for the end
+        yield unpacked
+
+
+PACKED = {b"\x1f\x8b": gzip.open, b"BZh": _open_bz2}  # by a file's first bytes
 
 
 def check_exists(path: Place) -> None:
@@ -61,7 +72,7 @@ def open_unpacked(path: Place, opener: Callable[[], IO[bytes]] | None = None) ->
         raise ValueError(f"{path} is truncated, damaged or encrypted ({error}); copy or download it again") from error
 
 
-def _read_lines(file: BinaryIO, path: Place) -> Iterator[tuple[str, str]]:
+def _read_lines(file: BinaryIO, path: Place) -> Lines:
     for number, line in enumerate(file, start=1):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
@@ -80,17 +91,18 @@ def _not_utf8(where: str, error: UnicodeDecodeError) -> RowError:
 
 
 def read_table(path: Path, names: Sequence[str] = (), *, quoted: bool = True, delimiters: str = "\t") -> Iterator[Row]:
-    """Read rows of separated cells by column, which the first line names where `names` does not."""
+    """Read rows of separated cells by column, which the first line names where `names` does not. Empty cells behind the
+    last name are no column."""
     number = 0
     for where, cells in read_cells(path, quoted=quoted, delimiters=delimiters):
         if not names:
-            names = cells
+            names = "\t".join(map(str.strip, cells)).rstrip("\t").split("\t")
             _check_distinct(names, where)
             continue
-        if len(cells) != len(names):
+        if len(cells) < len(names) or any(cells[len(names) :]):
             raise RowError(where, "", f"{len(cells)} cells, expected {len(names)} ({join_names(names)})")
         number += 1
-        yield Row(where, number, dict(zip(names, cells, strict=True)))
+        yield Row(where, number, dict(zip(names, cells, strict=False)))
 
 
 def _check_distinct(names: Sequence[str], where: str) -> None:
@@ -101,20 +113,51 @@ def _check_distinct(names: Sequence[str], where: str) -> None:
 def read_cells(path: Path, *, quoted: bool = False, delimiters: str = "\t") -> Iterator[tuple[str, list[str]]]:
     """Read the place (the line a row ends on) and the cells of each row; quoted ones as in CSV.
 
-    Of several `delimiters` the one that the first line has most often is taken.
+    Of several `delimiters` the one that the first line has most often is taken, or the one that it names (`sep=;`).
     """
-    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     csv.field_size_limit(FIELD)
     with open_unpacked(path) as file:
-        lines = (line for _, line in _read_lines(file, path))
-        first = next(lines, "")
-        delimiter = max(delimiters, key=first.count)
-        reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True, quoting=quoting)
-        try:
-            yield from ((f"{path}, line {reader.line_num}", cells) for cells in reader if cells)
-        except csv.Error as error:
-            hint = "a cell that begins with a quote must end with one, and quotes inside it are doubled"
-            raise RowError(f"{path}, line {reader.line_num}", "", f"{error}; {hint}") from None
+        lines = _read_lines(file, path)
+        rows = _split_at_tabs(lines, quoted=quoted) if delimiters == "\t" else _read_csv(lines, path, delimiters)
+        yield from ((where, cells) for where, cells in rows if cells)
+
+
+def _split_at_tabs(lines: Lines, *, quoted: bool) -> Lists:
+    """Yield cells as they are written, unless the first that begins with a quote also closes on its line: then all such
+    cells are quoted, and must close on theirs."""
+    closes = None if quoted else False
+    for where, line in lines:
+        text = line.removesuffix("\n").removesuffix("\r")
+        cells = text.split("\t") if text else []
+        if closes is not False and any(cell.startswith('"') for cell in cells):
+            try:
+                closes, cells = True, next(csv.reader([line], delimiter="\t", strict=True))
+            except csv.Error as error:
+                if closes:
+                    rule = "as the first does, its quotes doubled; a row is one line; or write JSONL"
+                    reason = f"a cell that begins with a quote must close on its line, {rule} ({error})"
+                    raise RowError(where, "", reason) from None
+                closes = False
+        yield where, cells
+
+
+def _read_csv(lines: Lines, path: Path, delimiters: str) -> Lists:
+    _, first = next(lines, ("", ""))
+    delimiter, named = max(delimiters, key=first.count), re.fullmatch(r"sep=(.)\r?\n", first)
+    # A space behind each delimiter of the header is no part of the cells.
+    reader = csv.reader(
+        (line for _, line in lines) if named else chain([first], (line for _, line in lines)),
+        delimiter=named[1] if named else delimiter,
+        strict=True,
+        skipinitialspace=f"{delimiter} " in first,
+    )
+    try:
+        yield from ((f"{path}, line {reader.line_num + bool(named)}", cells) for cells in reader)
+    except csv.Error as error:
+        hint = "a cell that begins with a quote must end with one, and quotes inside it are doubled"
+        if "new-line" in str(error):
+            hint = "a carriage return stands in it that ends no line; convert line ends, or quote the cell"
+        raise RowError(f"{path}, line {reader.line_num + bool(named)}", "", f"{error}; {hint}") from None
 
 
 # JSON.
@@ -139,6 +182,10 @@ def _archive_values(file: BinaryIO, path: Path) -> Iterator[tuple[str, object]]:
             where = path / member.name
             with open_unpacked(where, partial(archive.extractfile, member)) as unpacked:
                 yield from _json_values(unpacked, where)
+        # `tarfile` takes what is no header for the end, which is two blocks of zeros, and so may be all that follows.
+        rest = list(map(any, iter(partial(archive.fileobj.read, tarfile.BLOCKSIZE), b"")))
+        if any(rest) or not rest:
+            raise tarfile.TarError("a header is missing or damaged")
 
 
 def _json_values(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:

@@ -29,7 +29,8 @@ TEXTS = ("answer_kind", "set", "split", "type", "subject", "relation")
 _NAME = (NAME, "lower-case letters, digits, '.', '_' and '-'")
 # Patterns that a field must match, and what messages say of them.
 ALLOWED = {"answer_kind": ("|".join(KINDS), f"one of {', '.join(KINDS)}"), "set": _NAME, "split": _NAME}
-_LIST_OF_TEXTS = re.compile(r"""\[\s*['"].*['"]\s*\]""", re.DOTALL)
+# A list as Python or numpy writes it, or another literal, which `parse_list` refuses.
+_LITERAL = re.compile(r"""(array\()?\s*[\[{(]\s*['"].*[\]})]""", re.DOTALL)
 
 
 class OwnFiles(NamedTuple):
@@ -55,8 +56,8 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
-    """Read rows by field. In cells a text that begins with a bracket is a list; in files that know lists a text that
-    looks like a list of texts is one, and not a regular expression."""
+    """Read rows by field. A text that looks like a list of texts is one, and not a regular expression; in cells, each
+    that begins with a bracket."""
     ending = Path(path.name.removesuffix(".gz")).suffix
     in_cells = ending in DELIMITERS
     if in_cells:
@@ -73,8 +74,8 @@ def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
             text = row.fields.get(name)
             if not isinstance(text, str):
                 continue
-            looks_like_list = _LIST_OF_TEXTS.fullmatch(text) and row.fields.get("answer_kind") != "regex"
-            if text.startswith("[") if in_cells else looks_like_list:
+            literal = _LITERAL.fullmatch(text) and row.fields.get("answer_kind") != "regex"
+            if literal or (in_cells and text.startswith("[")):
                 row.fields[name] = parse_list(text, row.where, name)
         yield row
 
