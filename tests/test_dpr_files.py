@@ -1,7 +1,10 @@
 """DPR's files and their like: what is read, and what is refused."""
 
+import bz2
 import gzip
+import io
 import json
+import tarfile
 import tracemalloc
 from functools import partial
 from pathlib import Path
@@ -34,10 +37,41 @@ HEADER = "id\ttext\ttitle\n"
 
 
 def test_passages_are_quoted_as_in_csv_and_kept_as_given(tmp_path):
-    content = '1\t"He said ""no""."\tA\n2\tplain, with, commas\tB "b"\n3\t"two\nlines\u2028 "\tC\n'
+    content = '1\t"He said ""no""."\tA\n2\tplain, with, commas\tB "b"\n3\t"two\rlines\u2028 "\tC\n'
     found = passages(write(tmp_path / "p.tsv", HEADER + content))
-    expected = [("1", "A", 'He said "no".'), ("2", 'B "b"', "plain, with, commas"), ("3", "C", "two\nlines\u2028 ")]
+    expected = [("1", "A", 'He said "no".'), ("2", 'B "b"', "plain, with, commas"), ("3", "C", "two\rlines\u2028 ")]
     assert found == expected
+
+
+def test_quotes_of_a_tsv_are_text_where_the_first_closes_on_no_line(tmp_path):
+    content = '1\t"Never, he wrote.\tA\n2\tso\rit is\tB\n3\t"again"\t\n'
+    expected = [("1", "A", '"Never, he wrote.'), ("2", "B", "so\rit is"), ("3", "", '"again"')]
+    assert passages(write(tmp_path / "p.tsv", HEADER + content)) == expected
+
+
+@pytest.mark.parametrize("text", ["sep=;\nid;text\n1;a, b\n", 'id, text,,\n1, "a, b",,\n'])
+def test_csv_is_read_as_spreadsheets_write_it(tmp_path, text):
+    assert passages(write(tmp_path / "p.csv", text)) == [("1", "", "a, b")]
+
+
+@pytest.mark.parametrize("change", ["a stream", "its end", "a header", "a lost header"])
+def test_what_follows_damage_in_an_archive_is_not_left_out(tmp_path, change):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in ("a", "b"):
+            (tmp_path / name).write_text(f'{{"title": "{name}", "text": ["x"]}}\n')
+            archive.add(tmp_path / name, name)
+    data = packed.getvalue()  # header and content of a member take 512 bytes each
+    streams = {
+        "a stream": bz2.compress(data[:1024]) + bz2.compress(data[1024:]).replace(b"BZh", b"BZi", 1),
+        "its end": bz2.compress(data[:1024]),
+        "a header": bz2.compress(data[:1024] + b"?" + data[1025:]),
+        "a lost header": bz2.compress(data[:1024] + bytes(512) + data[1536:]),
+    }
+    with pytest.raises(ValueError, match=r"p\.tar\.bz2 is truncated, damaged or encrypted"):
+        list(file_rows.read_objects(write(tmp_path / "p.tar.bz2", streams[change])))
+    whole = write(tmp_path / "p.tar.bz2", bz2.compress(data[:1024]) + bz2.compress(data[1024:]))
+    assert [row.fields["title"] for row in file_rows.read_objects(whole)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("start", ["", "\ufeff"])
@@ -58,12 +92,6 @@ def test_qa_csv_answers_are_literals_never_code(tmp_path):
     for cell in ("__import__('os').system('x')", "'A'", "[1]", "[", "[" * 5000, "['A' 'B']"):  # the last is numpy's
         with pytest.raises(ValueError, match="line 1: answers"):
             list(qa_files.read_qa_csv(write(tmp_path / "bad", f"who?\t{cell}\n")))
-
-
-def test_trec_lines_are_never_quoted(tmp_path):
-    found = list(qa_files.read_trec(write(tmp_path / "t", '7\tfactoid\tWho wrote "X"?\t"?(A|B)"?\\s*C\n')))
-    expected = [('Who wrote "X"?', ['"?(A|B)"?\\s*C'], "regex", "factoid", None)]
-    assert [(q.question, q.answers, q.answer_kind, q.type, q.id) for q in found] == expected
 
 
 json_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -59,8 +59,8 @@ def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
 
 
 def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
-    path = save(tmp_path / "q.tsv", [{"question": "q", "answers": a} for a in ("one", "", "['x', \"y\"]")])
-    assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"]]
+    path = save(tmp_path / "q.tsv", [{"question": "q", "answers": a} for a in ("one", "", "['x', \"y\"]", "('z',)")])
+    assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"], ["z"]]
 
 
 def test_grades_go_with_the_positives_in_cells_too(tmp_path):

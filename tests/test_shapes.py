@@ -153,31 +153,29 @@ def test_squads_paragraphs_are_passages_and_its_offsets_gold(project, tmp_path):
 def test_documents_are_cut_at_their_headings(project, tmp_path):
     documents = {
         "a b.md": "Before.\n\n# First #\nOne.\n## Second\n\n\n# Empty\n",
-        "sub/page.html": "<html><head><title>no</title></head><body><nav>menu</nav><h1>Top</h1><p>A <b>bold</b>"
-        " &amp; &lt;b&gt;.<script>alert(1)</script></p><h2>Low</h2>B</body></html>",
+        # Hidden: a virtual environment, a repository, macOS' resource forks.
+        ".venv/entry.txt": "x",
+        "sub/.git/a.md": "x",
+        "sub/__MACOSX/._c.txt": "x",
+        "node_modules/m/README.md": "x",
+        "sub/deep.md": "# Top" + " " * 100_000 + "x ##\nAt once.\n#  \n",
         "c.txt": "# no heading\nC.",
         "code.md": "# Get it\n```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed\n",
         "d.pdf": "left alone",
         "e.PDF": "too",
         "sub/Makefile": "all:",
-        "old.html": "<html><head><title>no</title><link><body><h1></h1><h2>Old</h2><pre># note\nx</pre>",
-        "open.html": "<div><nav><p>menu<div>more</div>menu</nav><h1>In</h1>A.<nav>menu<main><h2>Main</h2>B.</main>",
     }
     questions = [{"question": f"who {i}?", "answer": "One"} for i in range(30)]
     folder, asked = put(tmp_path / "docs", documents), put(tmp_path, {"q.jsonl": questions}) / "q.jsonl"
     said = added(project, "--passages", folder, "--questions", asked)
     assert "q.jsonl: question, answers from answer\n" in said
-    assert f"questions of {asked}; not read: 2 .pdf, 1 without an ending\n" in said
+    assert f"questions of {asked}; not read: 4 hidden, 2 .pdf, 1 without an ending\n" in said
     assert [(row["id"], row["title"], row["text"]) for row in records(project, "passages")] == [
         ("a_b.md:1", "a b", "Before."),
         ("a_b.md:2", "First", "One."),
         ("c.txt:1", "c", "# no heading\nC."),
         ("code.md:1", "Get it", "```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed"),
-        ("old.html:1", "Old", "# note x"),
-        ("open.html:1", "In", "A."),
-        ("open.html:2", "Main", "B."),
-        ("sub/page.html:1", "Top", "A bold & <b>."),
-        ("sub/page.html:2", "Low", "B"),
+        ("sub/deep.md:1", "Top" + " " * 100_000 + "x", "At once.\n#"),
     ]
 
 

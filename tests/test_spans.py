@@ -24,11 +24,23 @@ def pieces(text: str, spans) -> list[str]:
      ["Yahoo! is a company.", "So is e.g. Acme."], ["He studied art.", "He said no.", "Then he slept..."],
      ["There J. A. Hill wrote ... . . and left.", "He died."], ["東京は首都です。", "大阪は違う！", "はい。"],
      ["He waited...", "She left."], ["It rained (all day.)", "Then it snowed."],
-     ["A paragraph without a stop", "Another one"]],
+     ["A paragraph without a stop", "Another one"], ["she was born in st. louis.", "it grew!", "so did she."],
+     ["भारत की राजधानी दिल्ली है।", "मुंबई बड़ा है॥"], ["وہ لاہور میں ہے۔", "کیا؟", "ہاں۔"], ["እሱ ተወለደ።", "አዲስ ነው።"],
+     ["ชื่อดา", "อยู่ที่นี่"]],
     ids=lambda sentences: sentences[0][:12],
 )  # fmt: skip
 def test_sentences(expected):
     text = ("\n\n" if "stop" in expected[0] else "" if "東" in expected[0] else " ").join(expected)
+    assert pieces(text, sentences(text)) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("It ended.She left.Why", ["It ended.", "She left.", "Why"]), ("See Node.js or a.B.", ["See Node.js or a.B."]),
+    ("Bring\n- bread\n 2. salt\nand oil", ["Bring", "- bread", "2. salt\nand oil"]),
+    ("name: Ada\nborn: 1815, in\nLondon", ["name: Ada", "born: 1815, in\nLondon"]),
+    ("中" * 150 + "。", ["中" * 100, "中" * 50 + "。"]),
+])  # fmt: skip
+def test_sentences_without_stops_or_spaces(text, expected):
     assert pieces(text, sentences(text)) == expected
 
 

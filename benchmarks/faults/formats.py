@@ -173,7 +173,6 @@ FORMATS = (
         plain.qa_csv,
         some("questions", "passages"),
     ),
-    _of_dpr("CuratedTREC", "trec", {"trec.tsv": seeds.TREC}, plain.trec, **OF_SET),
     _of_dpr(
         "DPR contexts",
         "contexts",
@@ -265,7 +264,6 @@ FORMATS = (
         {
             "docs/a.txt": b"Alpha is here.\n",
             "docs/b.md": seeds.DOCUMENT.encode(),
-            "docs/c.html": seeds.PAGE.encode(),
             "q.jsonl": seeds.lines([{"question": "who?", "answers": ["Alpha"]}]),
             "t.jsonl": seeds.lines([{"question": "who?", "answers": ["Alpha"]}]),
         },

@@ -279,5 +279,5 @@ BY_NAME: tuple[tuple[str, Callable[..., Change]], ...] = (
     (r"\.parquet$", of_parquet),
     (r"\.yaml$", of_yaml),
     (r"\.(tsv|csv|qrels)$", of_table),
-    (r"\.(txt|md|html)$", of_lines),
+    (r"\.(txt|md)$", of_lines),
 )  # fmt: skip

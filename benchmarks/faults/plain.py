@@ -46,7 +46,20 @@ def rows_of(path: Path) -> Rows:
 
 def cells(text: str, tab: str = "\t", quoting: int = csv.QUOTE_MINIMAL) -> list[list[str]]:
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
-    return [row for row in csv.reader(lines, delimiter=tab, strict=True, quoting=quoting) if row]
+    if tab != "\t":
+        rows = csv.reader(lines, delimiter=tab, strict=True, skipinitialspace=f"{tab} " in lines[0])
+        return [row for row in rows if row]
+    plain = [re.sub(r"\r?\n$", "", line).split("\t") for line in lines]
+    quoted = [i for i, row in enumerate(plain) if any(cell[:1] == '"' for cell in row)]
+    if quoting == csv.QUOTE_MINIMAL and quoted:
+        for i in quoted:
+            try:
+                (plain[i],) = csv.reader([lines[i]], delimiter="\t", strict=True)
+            except csv.Error:
+                if i > quoted[0]:
+                    raise
+                break
+    return [row for row in plain if row != [""]]
 
 
 def _field(kind: str, row: Mapping[str, Any], field: str) -> Any:
@@ -147,15 +160,6 @@ def qa_csv(folder: Path) -> Reading:
 
 def refuse() -> bool:
     raise ValueError("another number of cells")
-
-
-def trec(folder: Path) -> Reading:
-    asked = [
-        (row[2], [row[3]])
-        for row in cells(text_of(folder / "trec.tsv"), quoting=csv.QUOTE_NONE)
-        if len(row) == 4 or refuse()
-    ]
-    return {"questions": asked, "passages": dpr_passages(folder / "psgs.tsv"), "contexts": []}
 
 
 def ramdocs(folder: Path) -> Reading:

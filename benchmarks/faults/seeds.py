@@ -62,9 +62,6 @@ JUDGED = "query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\tb\t1\nq2\tc\t2\nq2\ta\t0\n"
 BEIR = [{"_id": row["id"], "title": row["title"], "text": row["text"]} for row in PASSAGES]
 PAIRS = "a\tAlpha is here.\nb\tBeta, so it is.\nc\tGämma\n"
 DOCUMENT = "# Top\n\nAlpha is here.\n\n## Below ##\n\nBeta *is* there.\n"
-PAGE = (
-    "<html><head><title>x</title></head><body><h1>Top</h1><p>Alpha is &lt; here.<script>no()</script></p></body></html>"
-)
 PROBED = [{"question": "who?", "answers": "Alpha", "text": "Alpha is here. It rains.", "title": "T"}]
 
 
@@ -78,7 +75,9 @@ def table(rows: Rows, tab: str, *, header: bool = True) -> bytes:
     if header:
         writer.writerow(rows[0])
     for row in rows:
-        writer.writerow(json.dumps(one) if isinstance(one, list) else one for one in row.values())
+        values = (json.dumps(one) if isinstance(one, list) else one for one in row.values())
+        # A row of TSV is one line.
+        writer.writerow(str(one).replace("\n", " ") if tab == "\t" else one for one in values)
     return out.getvalue().encode()
 
 
@@ -92,7 +91,6 @@ QA = table(
     [{"question": "who?", "answers": ["Alpha"]}, {"question": "what?", "answers": ["Beta", "2"]}], "\t", header=False
 )
 ENTITIES = json.dumps([{"question": "Where was Ann born?", "answers": ["Rome"]}]).encode()
-TREC = b"1\twho\twho came?\tAlp(ha|ine)\n2\twhat\twhat came?\tBeta\n"
 JUDGEMENTS = b"q1 0 a 1\nq2 0 b 1\nq2 0 c 2\n".replace(b" ", b"\t")
 QUERIES = [
     {"_id": "q1", "text": "who?"},

@@ -9,9 +9,9 @@ import regex
 
 from eadpr.corpus.rows import GivenPassages
 from eadpr.storage.records import Span
-from eadpr.text.answers import CHARACTER, STOPS, UNSPACED
+from eadpr.text.answers import STOPS, UNSPACED
 
-_WORD = regex.compile(rf"{CHARACTER}|[^\s{UNSPACED}]+")
+_WORD = regex.compile(rf"[{UNSPACED}]\p{{M}}*|[^\s{UNSPACED}]+")
 _SENTENCE_END = regex.compile(rf"""[.!?…{STOPS}]["'”’»)\]]*$""")
 
 

@@ -181,7 +181,6 @@ def _readers(
     return {
         "training": dpr.read_questions,
         "questions": questions.get(format, qa_files.read_qa_csv),
-        "trec": qa_files.read_trec,
         "contexts": dpr.read_questions,
         "ramdocs": ramdocs.read_ramdocs,
         "entity_questions": read_entity_questions,

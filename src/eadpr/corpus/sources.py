@@ -10,9 +10,9 @@ from eadpr.runtime.section import Section, Sets
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
-ASK_ALONE = ("training", "questions", "trec", "gold", "gold_info")  # bring no passage, unless contexts may join
+ASK_ALONE = ("training", "questions", "gold", "gold_info")  # bring no passage, unless contexts may join
 IN_A_SET = (*ASK_ALONE, "contexts", "ramdocs")
-ASKS = ("training", "questions", "trec", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
+ASKS = ("training", "questions", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
 LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
 LISTED = "files.json"  # beside downloads, what they are
 
@@ -27,17 +27,17 @@ class File(Section):
     """One file of a collection, local (`path`, relative to data/sources/<collection>) or downloaded (`url`).
 
     `kind`: `passages`; `training` (DPR training JSON or JSONL); `questions` (DPR's headerless TSV, or the format of the
-    source where that is `own` or `hotpot`); `trec` (TSV of id, type, question, regular expression); `contexts` (JSONL
-    of question, answers, ctxs, the positives); `gold` (JSONL of question, passage_id, answer, answer_start);
-    `gold_info` (NQ's gold pages; questions without passages get those cut from there); `ramdocs` (RAMDocs' JSONL: its
-    documents of type correct are the positives, the others near-duplicates); `near_duplicates` (JSONL of text, question
-    or question_id, and if wanted title and type); `facts` (JSONL of sub_label, obj_label, uuid, of the relation that
-    the name says: P19.jsonl); `entity_questions` (JSON of question, answers, as P19.dev.json, or a zip of such files);
-    `paq` (PAQ's metadata). The last three name their question sets themselves.
+    source where that is `own` or `hotpot`); `contexts` (JSONL of question, answers, ctxs, the positives); `gold` (JSONL
+    of question, passage_id, answer, answer_start); `gold_info` (NQ's gold pages; questions without passages get those
+    cut from there); `ramdocs` (RAMDocs' JSONL: its documents of type correct are the positives, the others
+    near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title and type); `facts`
+    (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl); `entity_questions` (JSON of
+    question, answers, as P19.dev.json, or a zip of such files); `paq` (PAQ's metadata). The last three name their
+    question sets themselves.
     """
 
     kind: Literal[
-        "passages", "training", "questions", "trec", "contexts", "gold", "gold_info", "ramdocs", "near_duplicates",
+        "passages", "training", "questions", "contexts", "gold", "gold_info", "ramdocs", "near_duplicates",
         "facts", "entity_questions", "paq",
     ]  # fmt: skip
     path: str | None = None

@@ -3,13 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from eadpr.corpus.formats.own import write_rows
 
-DOCUMENTS = (".txt", ".md", ".html", ".htm")
+DOCUMENTS = (".txt", ".md")
 MARK = "\0"  # before a heading, whose text may begin with any other character
 # What looks like a heading in Markdown's code is none.
 _CODE = r"^ {0,3}(`{3,}|~{3,})(?s:.*?)(?:^ {0,3}\1|\Z)"
@@ -47,8 +46,6 @@ def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
             raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file") from None
         if path.suffix.lower() == ".md":
             text = _MARKDOWN.sub(_mark_heading, text)
-        elif path.suffix.lower() != ".txt":
-            text = _mark_headings(text)
         name = "_".join(path.relative_to(folder).as_posix().split())
         parts = re.split(rf"(?m)^{MARK} *(.+)$", text)
         sections = zip(["", *parts[1::2]], map(str.strip, parts[::2]), strict=True)
@@ -59,39 +56,3 @@ def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
 def _mark_heading(match: re.Match[str]) -> str:
     heading = (match["heading"] or "").strip(" \t#")
     return f"{MARK}{heading}" if heading else match[0]
-
-
-class _Page(HTMLParser):
-    """Text of a page, its headings marked; titles, scripts, styles and navigation left out."""
-
-    HIDDEN = ("title", "script", "style", "nav", "template", "noscript")
-    BLOCKS = ("p", "div", "li", "br", "tr", "section", "article", "table", "ul", "ol", "pre", "blockquote", "td")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self._hidden = 0  # open tags of HIDDEN
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self._hidden = 0 if tag == "main" else self._hidden + (tag in self.HIDDEN)  # no navigation may hold a main
-        if tag in self.BLOCKS:
-            self.parts.append("\n")
-        elif re.fullmatch("h[1-6]", tag):
-            self.parts.append(f"\n\n{MARK}")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._hidden = max(0, self._hidden - (tag in self.HIDDEN))
-        if re.fullmatch("h[1-6]", tag):
-            self.parts.append("\n\n")
-
-    def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            self.parts.append(re.sub(r"\s+", " ", data.replace(MARK, " ")))
-
-
-def _mark_headings(page: str) -> str:
-    parser = _Page()
-    parser.feed(page)
-    parser.close()
-    lines = (line.strip() for line in "".join(parser.parts).splitlines())
-    return re.sub(rf"\n{{3,}}|^{MARK} *$", "\n\n", "\n".join(lines), flags=re.MULTILINE)

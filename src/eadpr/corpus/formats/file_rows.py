@@ -100,7 +100,8 @@ def read_table(path: Path, names: Sequence[str] = (), *, quoted: bool = True, de
             _check_distinct(names, where)
             continue
         if len(cells) < len(names) or any(cells[len(names) :]):
-            raise RowError(where, "", f"{len(cells)} cells, expected {len(names)} ({join_names(names)})")
+            rule = "; a row of TSV is one line, with quoted cells too" if quoted and delimiters == "\t" else ""
+            raise RowError(where, "", f"{len(cells)} cells, expected {len(names)} ({join_names(names)}){rule}")
         number += 1
         yield Row(where, number, dict(zip(names, cells, strict=False)))
 
@@ -134,9 +135,10 @@ def _split_at_tabs(lines: Lines, *, quoted: bool) -> Lists:
                 closes, cells = True, next(csv.reader([line], delimiter="\t", strict=True))
             except csv.Error as error:
                 if closes:
-                    rule = "as the first does, its quotes doubled; a row is one line; or write JSONL"
-                    reason = f"a cell that begins with a quote must close on its line, {rule} ({error})"
-                    raise RowError(where, "", reason) from None
+                    reason = (
+                        "a cell that begins with a quote must close on its line, as the first does, its quotes doubled"
+                    )
+                    raise RowError(where, "", f"{reason} ({error}); mend it, or write JSONL") from None
                 closes = False
         yield where, cells
 

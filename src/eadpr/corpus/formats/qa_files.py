@@ -1,4 +1,4 @@
-"""Files of questions and answers alone: DPR's `.qa.csv`, and TREC's questions with regular expressions."""
+"""Files of questions and answers alone: DPR's `.qa.csv`."""
 
 import ast
 import json
@@ -37,10 +37,3 @@ def read_qa_csv(path: Path) -> Iterator[GivenQuestion]:
     for row in read_table(path, ("question", "answers")):
         row.fields["answers"] = parse_list(row.fields["answers"], row.where, "answers")
         yield GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"))
-
-
-def read_trec(path: Path) -> Iterator[GivenQuestion]:
-    """Read id, type, question and one regular expression per line, separated by tabs and never quoted."""
-    for row in read_table(path, ("id", "type", "question", "pattern"), quoted=False):
-        answers = [row.text("pattern", empty=True)]
-        yield GivenQuestion(row.where, row.number, row.text("question"), answers, "regex", type=row.text("type"))
