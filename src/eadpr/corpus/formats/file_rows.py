@@ -135,9 +135,7 @@ def _split_at_tabs(lines: Lines, *, quoted: bool) -> Lists:
                 closes, cells = True, next(csv.reader([line], delimiter="\t", strict=True))
             except csv.Error as error:
                 if closes:
-                    reason = (
-                        "a cell that begins with a quote must close on its line, as the first does, its quotes doubled"
-                    )
+                    reason = "a cell that begins with a quote must close on its line, quotes inside it doubled"
                     raise RowError(where, "", f"{reason} ({error}); mend it, or write JSONL") from None
                 closes = False
         yield where, cells
@@ -145,21 +143,18 @@ def _split_at_tabs(lines: Lines, *, quoted: bool) -> Lists:
 
 def _read_csv(lines: Lines, path: Path, delimiters: str) -> Lists:
     _, first = next(lines, ("", ""))
-    delimiter, named = max(delimiters, key=first.count), re.fullmatch(r"sep=(.)\r?\n", first)
+    named = re.fullmatch(r"sep=(.)\r?\n", first)
+    delimiter = named[1] if named else max(delimiters, key=first.count)
+    texts = chain(["\n" if named else first], (line for _, line in lines))
     # A space behind each delimiter of the header is no part of the cells.
-    reader = csv.reader(
-        (line for _, line in lines) if named else chain([first], (line for _, line in lines)),
-        delimiter=named[1] if named else delimiter,
-        strict=True,
-        skipinitialspace=f"{delimiter} " in first,
-    )
+    reader = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=f"{delimiter} " in first)
     try:
-        yield from ((f"{path}, line {reader.line_num + bool(named)}", cells) for cells in reader)
+        yield from ((f"{path}, line {reader.line_num}", cells) for cells in reader)
     except csv.Error as error:
         hint = "a cell that begins with a quote must end with one, and quotes inside it are doubled"
         if "new-line" in str(error):
             hint = "a carriage return stands in it that ends no line; convert line ends, or quote the cell"
-        raise RowError(f"{path}, line {reader.line_num + bool(named)}", "", f"{error}; {hint}") from None
+        raise RowError(f"{path}, line {reader.line_num}", "", f"{error}; {hint}") from None
 
 
 # JSON.
