@@ -14,9 +14,9 @@ from tests.repository import ROOT
 SHARED = ROOT.parent / "shared" / "data"
 PLAIN = {
     "split_words": None,
-    "missing_contexts": 0,
+    "odd_rows": 0,
     "add_context_passages": False,
-    "drop_empty_answers": False,
+    "keep_own_documents": False,
 }
 PASSAGES = "id\ttitle\ttext\na\tT\tAlpha is here.\nb\tU\tBeta is here.\n"
 OF_PASSAGES = {"kind": "passages", "path": "p.tsv"}

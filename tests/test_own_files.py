@@ -99,7 +99,7 @@ def test_pieces_lose_only_white_space_and_are_bounded(text, words):
 ROOT = Path(__file__).resolve().parents[1]
 PARAMS = """\
 collection: atlas  # which one
-prepare: {split_words: null, missing_contexts: 0, add_context_passages: false, drop_empty_answers: false}
+prepare: {split_words: null, odd_rows: 0, add_context_passages: false, keep_own_documents: false}
 # all of them
 collections:
   atlas:  # the default

@@ -19,7 +19,7 @@ from eadpr.settings.add_collection import add_own
 from eadpr.storage import tables
 from eadpr.writers.given import generate_from_files
 
-SETTINGS = {"split_words": None, "missing_contexts": 0, "drop_empty_answers": False}
+SETTINGS = {"split_words": None, "odd_rows": 0.1, "keep_own_documents": False}
 FACTS, PAQ = Facts(unseen=[], questions=1000, subset=9, seed=0), Paq(min_questions=1, passages=100, seed=0)
 PARAMS = f"collection: x\nprepare: {json.dumps({**SETTINGS, 'add_context_passages': False})}\ncollections: {{}}\n"
 

@@ -6,9 +6,12 @@ Python holds one chunk of questions; queries do what concerns whole tables: unkn
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -20,15 +23,18 @@ from eadpr.corpus.rows import (
     GivenContext,
     GivenGold,
     GivenQuestion,
+    OddRows,
     RowError,
     excerpt,
     usable_answers,
 )
 from eadpr.corpus.sources import File, Prepare
 from eadpr.storage import engine
-from eadpr.storage.records import Context, Origin, Question, SetMember
+from eadpr.storage.records import Context, Origin, Question, SetMember, Span
+from eadpr.text.answers import merge
 
 NESTED = ("contexts", "annotations")
+NEAR = 100  # characters around the place that an annotation names, in which its answer is sought first
 
 
 def _table(name: str, record: type, **first: type) -> Any:
@@ -70,13 +76,34 @@ _FOUND = """
 CREATE TABLE found AS
 SELECT c.c, g.*,
     substring(coalesce(c.text, p.text), g.start + 1, list_max(list_transform(g.answers, lambda x: length(x)))) AS there,
-    list_max([length(x) FOR x IN g.answers IF x != '' AND starts_with(there, x)]) AS size
+    list_max([length(x) FOR x IN g.answers IF x != '' AND starts_with(there, x)]) AS size, size IS NULL AS wrong,
+    g.start AS named
 FROM pointed g
 JOIN asked a ON a.question = g.question AND a.file = g.of
 JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
 JOIN passages p ON p.id = c.passage_id
 QUALIFY list_has_any(a.answers, g.answers) OR NOT
     bool_or(list_has_any(a.answers, g.answers)) OVER (PARTITION BY c.c)
+"""
+_AGAIN = """
+UPDATE found SET start = again[1], size = again[2] FROM (
+    SELECT f.c, f.row, find_again(coalesce(n.text, p.text), f.answers, f.start) AS again
+    FROM found f JOIN named n USING (c) JOIN passages p ON p.id = n.passage_id WHERE wrong
+) a WHERE found.c = a.c AND found.row = a.row
+"""
+# The passages that are the question itself, by id (but for numbers, which only count) or by text.
+_OWN = r"""
+CREATE MACRO plain(x) AS lower(trim(regexp_replace(x, '\s+', ' ', 'g')));
+CREATE TABLE own AS
+SELECT a.n, p.id AS passage_id FROM asked a JOIN passages p USING (id) WHERE NOT regexp_full_match(id, '\d+')
+UNION SELECT n, p.id FROM asked JOIN (
+    FROM passages WHERE length(text) <= (SELECT 2 * max(length(question)) FROM asked)
+) p ON plain(text) = plain(question);
+DELETE FROM own USING named WHERE named.n = own.n AND named.passage_id = own.passage_id;
+INSERT INTO named BY NAME
+SELECT (SELECT coalesce(max(c), -1) FROM named) + row_number() OVER (ORDER BY n, passage_id) AS c, n, 'own' AS role,
+    0 AS "order", passage_id, '' AS title, [] AS gold, 0 AS gold_missing FROM own;
+SELECT count(DISTINCT n) FROM own
 """
 _MET = """
 CREATE TABLE met AS
@@ -116,14 +143,17 @@ CLOSED = ({"yes"}, {"no"})
 
 
 @contextmanager
-def gathering(connection: engine.Connection, settings: Prepare, *, own: bool) -> Iterator[Gathered]:
+def gathering(connection: engine.Connection, settings: Prepare, odd: OddRows, *, own: bool) -> Iterator[Gathered]:
     """Yield what takes questions in the block; `write_records` finds them after it. `own` for a user's own format."""
     with (
         engine.filling(connection, "asked", ASKED) as asked,
         engine.filling(connection, "named", NAMED) as named,
         engine.filling(connection, "pointed", POINTED) as pointed,
     ):
-        yield Gathered(connection, settings, own, asked, named, pointed)
+        gathered = Gathered(connection, settings, own, odd, asked, named, pointed)
+        yield gathered
+    odd.check("questions left out", gathered.questions)
+    odd.check("answers left out", gathered.answers)
 
 
 @dataclass
@@ -133,20 +163,26 @@ class Gathered:
     connection: engine.Connection
     settings: Prepare
     own: bool
+    odd: OddRows
     append_question: Callable[[tuple], None]
     append_context: Callable[[tuple], None]
     append_gold: Callable[[tuple], None]
     questions: int = 0
     contexts: int = 0
     annotations: int = 0
-    answers_dropped: int = 0
+    answers: int = 0
 
     def add_question(self, question: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
         """Add a question; the file's settings fill what it does not say, and `pages` annotate its positives."""
+        if not question.question.strip():
+            named = f"question {excerpt(question.id)}" if question.id else "question"
+            self.odd.add("questions left out", RowError(question.place, named, "is empty; fill it or remove the row"))
+            self.questions += 1
+            return
         closed = {answer.strip().lower() for answer in question.answers} - {""} in CLOSED
         kind = question.answer_kind or file.answer_kind or ("yes-no" if closed and self.own else "string")
-        answers = usable_answers(question, kind, drop_empty=self.settings.drop_empty_answers)
-        self.answers_dropped += len(question.answers) - len(answers)
+        answers = usable_answers(question, kind, partial(self.odd.add, "answers left out"))
+        self.answers += len(question.answers)
         if kind == "yes-no":
             answers = [answer.strip().lower() for answer in answers]
         row = question._replace(
@@ -188,7 +224,7 @@ class Gathered:
 
 
 def write_records(
-    connection: engine.Connection, folder: Path, settings: Prepare, files: Sequence[tuple[File, Path]]
+    connection: engine.Connection, folder: Path, settings: Prepare, files: Sequence[tuple[File, Path]], odd: OddRows
 ) -> dict[str, int]:
     """Write the gathered records into `folder`, where passages.parquet gains the passages that only contexts have.
 
@@ -196,27 +232,49 @@ def write_records(
     that do not fit.
     """
     connection.execute(_POINTED_AT)
-    left_out = find_missing(connection, settings)
+    find_missing(connection, settings, odd)
     hold_out(connection, files)
     connection.execute(_NUMBERED)
     if twice := engine.find_duplicate(connection, "ids", "n"):
         place = engine.value(connection, "SELECT place FROM asked WHERE n = $n", {"n": twice["rows"][1]})
         raise RowError(place, f"question id {excerpt(twice['id'])}", "stands twice; ids must be unique")
     connection.execute(_FOUND)
-    _check_annotations(connection)
+    _check_annotations(connection, odd)
+    own = 0 if settings.keep_own_documents else engine.value(connection, _OWN)
     connection.execute(_MET)
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, (record, query) in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", record)
     count = append_missing(connection, folder / "passages.parquet")
-    return {"passages_from_contexts": count, **left_out, **engine.first(connection, _COUNTS)}
+    return {"passages_from_contexts": count, "own_documents": own, **engine.first(connection, _COUNTS)}
 
 
-def _check_annotations(connection: engine.Connection) -> None:
-    if row := engine.first(connection, "FROM found WHERE size IS NULL ORDER BY row, c LIMIT 1"):
-        answers = " or ".join(map(excerpt, row["answers"]))
-        reason = f"points at {excerpt(row['there'])}, not at {answers}; offsets count characters of the passage's text"
-        raise RowError(row["place"], f"answer_start {row['start']} of passage {row['passage_id']}", reason)
+def find_again(text: str, answers: Sequence[str], start: int) -> list[int]:
+    """Return start and length of the answer that stands once near `start`, or once in the text; else nothing."""
+    for first, end in ((max(start - NEAR, 0), start + NEAR), (0, len(text))):
+        matches = (re.compile(re.escape(answer)).finditer(text, first, end) for answer in answers if answer)
+        places = merge(Span(*match.span()) for match in chain.from_iterable(matches))
+        if len(places) == 1:
+            return [places[0].start, places[0].end - places[0].start]
+    return []
+
+
+def _check_annotations(connection: engine.Connection, odd: OddRows) -> None:
+    """Mend the annotations that do not point at their answer, where it is found again, and leave out the others."""
+    connection.create_function("find_again", find_again, ["VARCHAR", "VARCHAR[]", "BIGINT"], "BIGINT[]")
+    connection.execute(_AGAIN)
+    total = engine.value(connection, "SELECT count(*) FROM found")
+    for kind, limited in (("answer offsets mended", False), ("answer offsets left out", True)):
+        for row in engine.rows(
+            connection, f"FROM found WHERE wrong AND size IS {'' if limited else 'NOT'} NULL ORDER BY row, c"
+        ):
+            answers = " or ".join(map(excerpt, row["answers"]))
+            reason = (
+                f"points at {excerpt(row['there'])}, not at {answers}; offsets count characters of the passage's text"
+            )
+            named = f"answer_start {row['named']} of passage {row['passage_id']}"
+            odd.add(kind, RowError(row["place"], named, reason))
+        odd.check(kind, total, limited=limited)
     nowhere = "FROM pointed ANTI JOIN found USING (of, question, passage_id) ORDER BY row LIMIT 1"
     if row := engine.first(connection, nowhere):
         question, passage = excerpt(row["question"]), excerpt(row["passage_id"])

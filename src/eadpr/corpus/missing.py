@@ -1,11 +1,11 @@
-"""Passages that contexts have and the corpus lacks: they join it, are left out and counted, or are an error."""
+"""Passages that contexts have and the corpus lacks: they join it, or are odd."""
 
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from eadpr.corpus.rows import RowError, check_text, excerpt
+from eadpr.corpus.rows import NAMED, OddRows, RowError, check_text, excerpt
 from eadpr.corpus.sources import Prepare
 from eadpr.storage import engine, tables
 from eadpr.storage.records import Passage
@@ -32,36 +32,29 @@ DELETE FROM missing WHERE passage_id IN (SELECT passage_id FROM lacked)
 """
 
 
-def find_missing(connection: engine.Connection, settings: Prepare) -> dict[str, Any]:
+def find_missing(connection: engine.Connection, settings: Prepare, odd: OddRows) -> None:
     """Make the table `missing` of the passages that are to join the corpus, and the view `passages` with them.
 
-    Contexts with a passage that cannot join are left out if the settings allow as many. Returns how many these are, and
-    where each such passage is first named. Raises RowError for more.
+    Contexts with a passage that cannot join are odd.
     """
     connection.execute(_MISSING)
     connection.execute(_LACKED, {"join": settings.add_context_passages})
-    count = engine.value(connection, "SELECT count(*) FROM named SEMI JOIN lacked USING (passage_id)")
-    if count > settings.missing_contexts:
-        first = engine.first(connection, "FROM lacked ORDER BY c LIMIT 1")
-        raise RowError(first["place"], f"passage id {excerpt(first['passage_id'])}", _reason(first, count))
-    places = connection.execute("SELECT place || ' (' || passage_id || ')' FROM lacked ORDER BY c").fetchall()
+    if count := engine.value(connection, "SELECT count(*) FROM named SEMI JOIN lacked USING (passage_id)"):
+        first = engine.rows(connection, f"FROM lacked ORDER BY c LIMIT {NAMED}")
+        errors = [RowError(row["place"], f"passage id {excerpt(row['passage_id'])}", _reason(row)) for row in first]
+        odd.add("contexts left out", *errors, count=count)
+    odd.check("contexts left out", engine.value(connection, "SELECT count(*) FROM named"))
     connection.execute(_LEAVE_OUT)
-    for batch in engine.batches(connection, "SELECT place, text FROM missing ORDER BY c"):
-        for row in batch.to_pylist():
-            check_text(row["text"], row["place"], "text")
-    if not settings.missing_contexts:
-        return {}
-    return {"contexts_without_passage": count, "passages_lacked": [place for (place,) in places]}
+    for row in engine.rows(connection, "SELECT place, text FROM missing ORDER BY c"):
+        check_text(row["text"], row["place"], "text")
 
 
-def _reason(lacked: dict[str, Any], count: int) -> str:
+def _reason(lacked: dict[str, Any]) -> str:
     if lacked["split"]:
         reason = f"is a document that was split into passages {lacked['split']}, …; name the one meant, or none: the"
         return f"{reason} best BM25 passage with an answer is then taken"
-    remedy = "add it to the passages"
-    if lacked["text"] is not None:
-        remedy += ", set prepare.add_context_passages"
-    return f"is not in the corpus; {remedy}, or leave out contexts: prepare.missing_contexts, here {count:,}"
+    join = "" if lacked["text"] is None else ", or set prepare.add_context_passages"
+    return f"is not in the corpus; add it to the passages{join}"
 
 
 def append_missing(connection: engine.Connection, path: Path) -> int:

@@ -6,6 +6,7 @@ but with the pages of `gold_info`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from eadpr.corpus.formats.paq import Paq, sample_paq
 from eadpr.corpus.formats.trex_facts import Facts, facts_reader
 from eadpr.corpus.gathered import Gathered, gathering, write_records
 from eadpr.corpus.pieces import cut_passages
-from eadpr.corpus.rows import ROLES, GivenPassages, GivenQuestion, RowError, check_passages, excerpt
+from eadpr.corpus.rows import ROLES, GivenPassages, GivenQuestion, OddRows, RowError, check_passages, excerpt
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
 from eadpr.runtime.files import new_folder, write_json
 from eadpr.runtime.progress import progress
@@ -76,12 +77,12 @@ def prepare(
     kinds = {"own": NAMES, "dpr": ("passages",)}.get(source.format, ())
     usual = {} if own_format else {name: name for name in NAMES["passages"]}  # DPR's passages have all columns
     columns = {path: Columns(file.kind, usual | file.columns) for file, path in files if file.kind in kinds}
+    odd = OddRows(settings.odd_rows)
     with new_folder(out) as folder, engine.connect() as connection:
-        _write_passages(lambda: _read_passages(settings, files, columns), files, folder, connection)
-        with gathering(connection, settings, own=own_format) as gathered:
+        _write_passages(lambda: _read_passages(settings, files, columns, odd), files, folder, connection, odd)
+        with gathering(connection, settings, odd, own=own_format) as gathered:
             _gather(files, gathered, _readers(source.format, files, columns, facts, paq))
-        report = write_records(connection, folder, settings, files)
-        report["answers_dropped"] = gathered.answers_dropped
+        report = write_records(connection, folder, settings, files, odd) | {"odd_rows": odd.report}
         if columns:
             report["columns"] = {path.name: {"read": c.read, "unread": c.unread} for path, c in columns.items()}
         return _write_report(connection, folder, report)
@@ -131,21 +132,26 @@ def _write_report(connection: engine.Connection, folder: Path, counts: dict[str,
 
 
 def _read_passages(
-    settings: Prepare, files: Files, columns: Mapping[Path, Columns]
+    settings: Prepare, files: Files, columns: Mapping[Path, Columns], odd: OddRows
 ) -> Iterator[tuple[File, GivenPassages]]:
     """Yield the passages of each file in chunks."""
     for number, (file, path) in enumerate((file, path) for file, path in files if file.kind == "passages"):
-        if path not in columns:
-            chunks = check_passages(hotpot.read_passages(path), empty=True)
-        else:
-            chunks = check_passages(own.read_passages(path, columns[path], prefix=f"{number + 1}:" if number else ""))
-            if settings.split_words:
-                chunks = (cut_passages(chunk, settings.split_words) for chunk in chunks)
+        prefix = f"{number + 1}:" if number else ""
+        passages = (
+            own.read_passages(path, columns[path], prefix=prefix) if path in columns else hotpot.read_passages(path)
+        )
+        chunks = check_passages(passages, partial(odd.add, "passages left out"))
+        if path in columns and settings.split_words:
+            chunks = (cut_passages(chunk, settings.split_words) for chunk in chunks)
         yield from ((file, chunk) for chunk in chunks)
 
 
 def _write_passages(
-    read: Callable[[], Iterator[tuple[File, GivenPassages]]], files: Files, folder: Path, connection: engine.Connection
+    read: Callable[[], Iterator[tuple[File, GivenPassages]]],
+    files: Files,
+    folder: Path,
+    connection: engine.Connection,
+    odd: OddRows,
 ) -> None:
     rows = {file.name: 0 for file, _ in files if file.kind == "passages"}
     path = folder / "passages.parquet"
@@ -154,6 +160,8 @@ def _write_passages(
             append(tables.from_columns(Passage, fields))
             rows[file.name] += len(places)
             advance(len(places))
+    left_out = odd.report.get("passages left out", {"count": 0})
+    odd.check("passages left out", sum(rows.values()) + left_out["count"])
     engine.view(connection, "corpus", path, Passage)
     if twice := engine.find_duplicate(connection, "corpus", engine.POSITION):
         places = islice((place for _, chunk in read() for place in chunk.places), twice["rows"][1] + 1)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +14,7 @@ from eadpr.text import answers as text
 ROLES = ("positive", "negative", "hard_negative")
 LARGEST = 3.4e38  # of the numbers that the column of grades holds; that of offsets holds less than 2**31
 CHUNK = 1024  # passages checked at once
+NAMED = 3  # odd rows of a kind that a report lists
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pairs, which UTF-8 cannot hold
 
 # Place (file and line or row, for messages), id, title, text and given sentences, as the file has them.
@@ -26,6 +27,35 @@ class RowError(ValueError):
 
     def __init__(self, where: str, field: str, reason: str) -> None:
         super().__init__(f"{where}: {field} {reason}" if field else f"{where}: {reason}")
+
+
+class OddRows:
+    """What is odd about a source, by kind: counted, the first few listed, and left out while it is few. Public sets
+    have some such rows each, and belong together as they are.
+
+    `report` has for each kind its `count`, `of` how many, and the `first` messages.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.report: dict[str, dict[str, Any]] = {}
+        self._share = share
+
+    def add(self, kind: str, *errors: RowError, count: int = 1) -> None:
+        odd = self.report.setdefault(kind, {"count": 0, "first": []})
+        odd["count"] += count
+        odd["first"] += map(str, errors[: NAMED - len(odd["first"])])
+
+    def check(self, kind: str, total: int, *, limited: bool = True) -> None:
+        """Enter how many there are of a kind in all. Raises ValueError if more are odd than the setting allows."""
+        if odd := self.report.get(kind):
+            odd["of"] = total
+            if limited and odd["count"] > self._share * total:
+                more = f"that makes {odd['count']:,} of {total:,} {kind}, more than prepare.odd_rows"
+                raise ValueError(f"{odd['first'][0]}; {more} allows, a share of {self._share:g}")
+
+
+def refuse(error: RowError) -> None:
+    raise error
 
 
 def unexpected(where: str, field: str, value: object, expected: str) -> RowError:
@@ -181,43 +211,47 @@ def check_id(value: object, where: str, field: str = "id") -> str:
     return name
 
 
-def check_passages(passages: Iterator[GivenPassage], *, empty: bool = False) -> Iterator[GivenPassages]:
-    """Yield passages in chunks, their ids, titles and texts checked; with `empty` a text may be empty."""
+def check_passages(
+    passages: Iterator[GivenPassage], leave_out: Callable[[RowError], None] = refuse
+) -> Iterator[GivenPassages]:
+    """Yield passages in chunks, their ids, titles and texts checked; those with neither title nor text are odd."""
     while chunk := list(islice(passages, CHUNK)):
         places, ids, titles, texts, sentences = map(list, zip(*chunk, strict=True))
-        if not _all_sound(ids, titles, texts, empty=empty):
-            for row, where in enumerate(places):
-                ids[row] = check_id(ids[row], where)
-                check_text(titles[row], where, "title", empty=True)
-                check_text(texts[row], where, "text", empty=empty)
+        if not _all_sound(ids, titles, texts):
+            sound = []
+            for where, passage_id, title, text, given in chunk:
+                sound.append((where, check_id(passage_id, where), title, text, given))
+                if not (
+                    check_text(title, where, "title", empty=True) + check_text(text, where, "text", empty=True)
+                ).strip():
+                    leave_out(RowError(sound.pop()[0], "text", "is empty, as is the title; fill it or remove the row"))
+            places, ids, titles, texts, sentences = map(list, zip(*sound, strict=True)) if sound else ([],) * 5
         yield GivenPassages(places, ids, titles, texts, sentences)
 
 
-def _all_sound(ids: list[Any], titles: list[Any], texts: list[Any], *, empty: bool) -> bool:
+def _all_sound(ids: list[Any], titles: list[Any], texts: list[Any]) -> bool:
     """Tell whether a chunk needs no check row by row, which is most often so and much faster."""
     try:
         joined = "\n".join([*ids, *titles, *texts])
         joined.encode()  # refuses surrogates
     except (TypeError, UnicodeEncodeError):
         return False
-    return "\0" not in joined and "\n".join(ids).split() == ids and (empty or all(map(str.strip, texts)))
+    return "\0" not in joined and "\n".join(ids).split() == ids and all(map(str.strip, texts))
 
 
-def usable_answers(question: GivenQuestion, kind: str, *, drop_empty: bool) -> list[str]:
+def usable_answers(question: GivenQuestion, kind: str, leave_out: Callable[[RowError], None] = refuse) -> list[str]:
     """Return the answers that the question can be judged by.
 
-    An answer without a single token of DPR's tokeniser would be found in every passage: it is an error, or left out
-    with `drop_empty`. A pattern that does not compile is an error.
+    An answer without a single token of DPR's tokeniser would be found in every passage: it is odd. A pattern that does
+    not compile is an error.
     """
     usable = []
     for i, answer in enumerate(question.answers):
         field = f"answers[{i}]"
         if not (answer.strip() if kind == "regex" else text.tokens(answer)):
-            if drop_empty:
-                continue
-            reason = "holds no letter, digit or sign and would be in every passage"
-            remedy = "remove it, or set prepare.drop_empty_answers in params.yaml"
-            raise RowError(question.place, field, f"is {excerpt(answer)}, which {reason}; {remedy}")
+            reason = "which holds no letter, digit or sign and would be in every passage; remove it"
+            leave_out(RowError(question.place, field, f"is {excerpt(answer)}, {reason}"))
+            continue
         if kind == "regex":
             try:
                 regex.compile(answer, text.FLAGS)

@@ -132,6 +132,6 @@ class Prepare(Section):
     """How the files become records; the comments in params.yaml say what each key does."""
 
     split_words: int | None = Field(ge=20)
-    missing_contexts: int = Field(default=0, ge=0)
+    odd_rows: float = Field(ge=0, le=1)
     add_context_passages: bool
-    drop_empty_answers: bool
+    keep_own_documents: bool

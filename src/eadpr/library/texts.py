@@ -172,7 +172,7 @@ def _pair(number: int, given: Any) -> Pair:
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")
     raw = GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"))
-    answers = usable_answers(raw, kind, drop_empty=False)
+    answers = usable_answers(raw, kind)
     question = Question(row.id("id"), raw.question, answers, kind, None, None, None, None)
     passage = Passage(row.id("passage_id"), row.text("title", empty=True), row.text("text"), None)
     return Pair(question, passage, None)

@@ -1,5 +1,6 @@
 """The program `eadpr add`: its options and the lines that it prints."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from eadpr.corpus.formats.shapes import recognise
 from eadpr.settings.add_collection import Added, add_files, add_own, is_described, track
 from eadpr.settings.resolve import load, with_distractors
 
+SCRATCH = re.compile(r"\S*/eadpr-add-\w+/")  # where nobody can look
 SHARE = 0.2  # of the questions, held out where no test questions are named
 
 
@@ -70,6 +72,10 @@ def _report_lines(report: dict[str, Any]) -> Iterator[str]:
         if hopeless:
             line += f"; {hopeless:,} have neither that nor an answer to look for: never learnt from, wrong if evaluated"
         yield line
+    for kind, odd in report.get("odd_rows", {}).items():
+        yield f"{odd['count']:,} of {odd['of']:,} {kind}: {SCRATCH.sub('made into ', '; '.join(odd['first']))}"
+    if own := report.get("own_documents"):
+        yield f"{own:,} questions are passages too, by id or text: neither ranked for themselves nor their negatives"
     for question_set, count in report.get("in_both", {}).items():
         yield f"{question_set}: {count:,} of its questions are trained on too, word for word; results will flatter"
 

@@ -88,6 +88,11 @@ def batches(connection: Connection, query: str, parameters: Parameters = None) -
     yield from connection.execute(query, parameters).to_arrow_reader(tables.ROW_GROUP)
 
 
+def rows(connection: Connection, query: str, parameters: Parameters = None) -> Iterator[dict[str, Any]]:
+    """Stream the rows of a query, each by column."""
+    return (row for batch in batches(connection, query, parameters) for row in batch.to_pylist())
+
+
 def records(connection: Connection, query: str, record: type, parameters: Parameters = None) -> Iterator[pa.Table]:
     """Stream the rows of a query as tables of `record`; the query's columns are named like its fields."""
     schema = tables.schema(record)

@@ -7,12 +7,13 @@ from operator import attrgetter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.questions import read_question_ids, read_questions
-from eadpr.storage.records import Question, Ranked
+from eadpr.storage.records import Context, Question, Ranked
 
 
 def write_rankings(
@@ -27,9 +28,10 @@ def write_rankings(
     """Write train.parquet and evaluate.parquet to each of the folders in `out` that `record_types` names.
 
     `rank` takes a block of questions and the name of the part, train or evaluate, and returns a table of each record
-    type. Validation questions belong to train. Returns the number of questions.
+    type. Validation questions belong to train. A question's own document, of role own, is left out. Returns the number
+    of questions.
     """
-    count = 0
+    count, own = 0, _read_own(records / "contexts.parquet")
     with files.new_folder(out) as folder:
         for part, names in (("train", sets.learnt), ("evaluate", sets.evaluate)):
             ids = read_question_ids(records / "question_sets.parquet", names)
@@ -41,9 +43,25 @@ def write_rankings(
                 ]
                 while chunk := list(islice(questions, block)):
                     for append, table in zip(writers, rank(chunk, part), strict=True):
-                        append(table)
+                        append(_leave_out(table, own) if own and "passage_id" in table.column_names else table)
                     count += len(chunk)
     return count
+
+
+def _read_own(contexts: Path) -> set[tuple[str, str]]:
+    """Return the pairs of question and own document."""
+    table = tables.read(contexts, Context, ["question_id", "passage_id", "role"])
+    own = table.filter(pc.equal(table["role"], "own"))
+    return set(zip(own["question_id"].to_pylist(), own["passage_id"].to_pylist(), strict=True))
+
+
+def _leave_out(table: pa.Table, pairs: set[tuple[str, str]]) -> pa.Table:
+    """Return a table of `Ranked` without the pairs, its ranks counted from 1 again."""
+    rows = zip(table["question_id"].to_pylist(), table["passage_id"].to_pylist(), strict=True)
+    left = table.filter(pa.array([row not in pairs for row in rows], pa.bool_()))
+    ids = left["question_id"].to_pandas()
+    ranks = pa.array(ids.groupby(ids, sort=False).cumcount() + 1, left.schema.field("rank").type)
+    return left.set_column(left.column_names.index("rank"), left.schema.field("rank"), ranks)
 
 
 def read_rankings(path: Path, ids: Iterable[str]) -> Iterator[list[Ranked]]:

@@ -57,7 +57,8 @@ class SetMember(NamedTuple):
 
 
 class Context(NamedTuple):
-    """A passage that the source names for a question; `role` is positive, negative or hard_negative.
+    """A passage that the source names for a question; `role` is positive, negative, hard_negative, or own for one that
+    is the question itself.
 
     `order` counts from 0 within the role. `grade` is the relevance of a user's judgements. `title` is HotpotQA's
     spelling where it differs from the passage's title.

@@ -30,8 +30,9 @@ CREATE MACRO holds(needles, kind, padded, text) AS CASE WHEN kind = 'regex' THEN
 
 
 def read_texts(connection: engine.Connection, passages: Path, ids: str) -> None:
-    """Make the table `texts` (passage_id, title, digest of the text, padded, text) of the passages with the ids that
-    the query `ids` gives. A table `answerable` has the questions' answer_kind. Raises ValueError for an unknown id."""
+    """Make the table `texts` (passage_id, title, digest of the text but for case and white space, padded, text) of the
+    passages with the ids that the query `ids` gives. A table `answerable` has the questions' answer_kind. Raises
+    ValueError for an unknown id."""
     engine.view(connection, "passages", passages, Passage)
     patterns = engine.value(connection, "SELECT bool_or(answer_kind = 'regex') FROM answerable")
     connection.execute(f"CREATE TABLE ids AS SELECT DISTINCT passage_id FROM ({ids})")
@@ -47,8 +48,8 @@ def read_texts(connection: engine.Connection, passages: Path, ids: str) -> None:
 
 _TEXTS = """
 CREATE TABLE texts AS
-SELECT id AS passage_id, title, md5_number_lower(text) AS digest, padded(text) AS padded, {} AS text
-FROM passages SEMI JOIN ids ON passage_id = id
+SELECT id AS passage_id, title, md5_number_lower(padded) AS digest, padded, {} AS text
+FROM (SELECT id, title, text, padded(text) AS padded FROM passages SEMI JOIN ids ON passage_id = id)
 """
 
 

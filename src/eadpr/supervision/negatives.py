@@ -1,7 +1,8 @@
 """Hard negatives of an arm: passages that a retriever ranks high, the source's negatives, or random passages.
 
-A positive of a question, or a passage with the text of one, is never its negative. The setting `exclude` refuses
-passages with an answer in the text (no passage holds a yes or no), passages with the title of a positive, or both.
+A positive of a question, its own document, or a passage with the text of one but for case and white space, is never
+its negative. The setting `exclude` refuses passages with an answer in the text (no passage holds a yes or no), passages
+with the title of a positive, or both.
 """
 
 import hashlib
@@ -49,6 +50,7 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
         engine.view(connection, "questions", records / "questions.parquet", Question)
         engine.view(connection, "folds", positives / "folds.parquet", Fold)
         engine.view(connection, "positives", positives / "positives.parquet", Positive)
+        engine.view(connection, "contexts", records / "contexts.parquet", Context)
         connection.execute(_ASKED)
         connection.execute(_EXCLUDED)
         count = engine.value(connection, "SELECT count(*) FROM asked")
@@ -84,7 +86,12 @@ SELECT q.{engine.POSITION} AS place, id AS question_id, answer_kind, needles(ans
 FROM questions q SEMI JOIN (FROM folds WHERE role <> 'annotator') f ON f.question_id = q.id;
 CREATE VIEW answerable AS FROM asked
 """
-_EXCLUDED = "CREATE TABLE excluded AS SELECT place, passage_id FROM asked JOIN positives USING (question_id)"
+_EXCLUDED = """
+CREATE TABLE excluded AS SELECT place, passage_id FROM asked JOIN (
+    SELECT question_id, passage_id FROM positives UNION ALL
+    SELECT question_id, passage_id FROM contexts WHERE role = 'own'
+) USING (question_id)
+"""
 
 
 def _list_candidates(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
@@ -93,8 +100,6 @@ def _list_candidates(connection: engine.Connection, passages: Path, ranking: Pat
     match negatives.kind:
         case "ranked":
             engine.view(connection, "ranked", ranking, Ranked)
-        case "given":
-            engine.view(connection, "contexts", passages.with_name("contexts.parquet"), Context)
         case "random":
             engine.view(connection, "corpus", passages, Passage)
             _create_draw(connection, tables.count(passages, Passage), negatives)

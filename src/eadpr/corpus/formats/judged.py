@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from eadpr.corpus.formats.file_rows import read_cells, read_objects, read_table
 from eadpr.corpus.formats.own import OwnFiles, write_rows
-from eadpr.corpus.rows import LARGEST, RowError, check_id, excerpt, unexpected
+from eadpr.corpus.rows import LARGEST, RowError, check_id, unexpected
 
 CORPORA = ("corpus.jsonl", "collection.tsv", "corpus.tsv", "docs.tsv")
 QRELS = ("qrels/*.tsv", "qrels*.tsv", "*.qrels")
@@ -91,7 +91,7 @@ def _read_grade(cell: str) -> float | None:
 
 
 def _read_questions(folder: Path, split: str, judgements: Judgements) -> Iterator[dict[str, Any]]:
-    """Read the judged questions that have a relevant passage."""
+    """Read the judged questions that have a relevant passage; those that the folder lacks are empty."""
     path = _first_file(folder, ("queries.jsonl", f"queries.{split}.tsv", f"queries-{split}.tsv", "queries.tsv"))
     if path is None:
         raise FileNotFoundError(f"{folder} has qrels of {split}, but neither queries.jsonl nor queries.{split}.tsv")
@@ -102,13 +102,11 @@ def _read_questions(folder: Path, split: str, judgements: Judgements) -> Iterato
             row = {"id": key, "question": question, "positives": [judgement.passage_id for judgement in relevant]}
             grades = [judgement.grade for judgement in relevant]
             yield row if set(grades) == {1.0} else row | {"grades": grades}
-    if waiting:
-        key, judged = next(iter(waiting.items()))
-        raise RowError(judged[0].where, f"question {excerpt(key)}", f"is not in {path}; add it, or remove the line")
+    yield from ({"id": key, "question": ""} for key in waiting)
 
 
 def _read_pairs(path: Path) -> Iterator[tuple[str, str]]:
     """Read id and text, of JSON objects or of lines that have these two, by a tab."""
     rows = read_table(path, ("id", "text"), quoted=False) if ".tsv" in path.suffixes else read_objects(path)
     for row in rows:
-        yield row.id("_id" if "_id" in row.fields else "id"), row.text("text")
+        yield row.id("_id" if "_id" in row.fields else "id"), row.text("text", empty=True)

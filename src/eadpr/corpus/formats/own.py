@@ -105,7 +105,7 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
         for name, (pattern, expected) in ALLOWED.items():
             if optional[name] is not None and not re.fullmatch(pattern, optional[name]):
                 raise unexpected(where, name, optional[name], expected)
-        question, answers = row.text("question"), row.texts("answers")
+        question, answers = row.text("question", empty=True), row.texts("answers")
         positives = [check_id(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
         grades: dict[str, float | None] = {}  # the first of each passage
         for key, grade in zip(positives, _read_numbers(row, "grades", _is_grade, "numbers above 0"), strict=True):

@@ -37,7 +37,7 @@ def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
     for split, path in sorted(splits.items(), reverse=True):
         rows: list[dict[str, Any]] = []
         for title, text, asked, without_answer in read_paragraphs(path):
-            passage = ids.setdefault((title, text), f"{'_'.join(title.split())}/{len(ids) + 1}")
+            passage = ids.setdefault((title, text), f"{'_'.join(title.split())}/{len(ids) + 1}".removeprefix("/"))
             rows += [row | {"positives": [passage] * len(row["answer_start"])} for row in asked]
             unanswered += without_answer
         questions[split] = write_rows(out / f"questions-{split}.jsonl", rows)
@@ -57,15 +57,20 @@ def read_answered(path: Path) -> Iterator[dict[str, Any]]:
 
 def read_paragraphs(path: Path) -> Iterator[SquadParagraph]:
     for article in read_data(path).objects("data"):
-        title = article.text("title")
+        title = article.optional("title") or ""
         for paragraph in article.objects("paragraphs"):
             asked = paragraph.objects("qas")
             answered = [row for row in asked if row.value("answers") and not row.fields.get("is_impossible")]
             rows = list(map(_read_question, answered))
-            yield SquadParagraph(title, paragraph.text("context"), rows, len(asked) - len(rows))
+            yield SquadParagraph(title, paragraph.text("context", empty=True), rows, len(asked) - len(rows))
 
 
 def _read_question(row: Row) -> dict[str, Any]:
-    answers = dict.fromkeys((answer.text("text"), answer.offset("answer_start")) for answer in row.objects("answers"))
+    for answer in row.objects("answers"):
+        if answer.value("answer_start") == -1:  # CMRC's word for a place that is not known
+            answer.fields["answer_start"] = 0
+    answers = dict.fromkeys(
+        (answer.text("text", empty=True), answer.offset("answer_start")) for answer in row.objects("answers")
+    )
     texts, starts = list(dict.fromkeys(text for text, _ in answers)), [start for _, start in answers]
     return {"id": row.id("id"), "question": row.text("question"), "answers": texts, "answer_start": starts}
