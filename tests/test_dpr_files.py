@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from eadpr.corpus.formats import file_rows, own, qa_files
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.gold import GoldPages
-from eadpr.corpus.rows import GivenContext, check_id, check_passages, check_text
+from eadpr.corpus.rows import GivenContext, RowError, check_id, check_passages, check_text
 from eadpr.storage.questions import grades
 from eadpr.storage.records import Span
 from tests.corpus_toy import OF_PASSAGES, SHARED, real, rows, write
@@ -204,8 +204,10 @@ def test_columns_are_checked_as_their_rows_are(values):
         ids = []
         for where, passage_id, title, text, _ in given:
             ids.append(check_id(passage_id, where))
-            check_text(title, where, "title", empty=True)
-            check_text(text, where, "text")
+            if not (
+                check_text(title, where, "title", empty=True) + check_text(text, where, "text", empty=True)
+            ).strip():
+                raise RowError(where, "text", "is empty, as is the title; fill it or remove the row")
         return [row[0] for row in given], ids, [row[2] for row in given], [row[3] for row in given], [None] * len(given)
 
     assert outcome(lambda: next(check_passages(iter(given)))) == outcome(naive)
@@ -274,7 +276,7 @@ def test_questions_without_passages_get_the_one_that_was_cut_from_their_gold_pag
     assert (report["sets"]["nq/test"]["without_positive"], report["sets"]["nq/test"]["with_gold"]) == (2, 2)
 
 
-@pytest.mark.parametrize("limit", [2, 3])
+@pytest.mark.parametrize("limit", [0.7, 0.75])
 def test_contexts_without_a_passage_are_left_out_and_counted_up_to_a_limit(tmp_path, limit):
     """DPR's corpus lacks some passages that its training files name."""
     write(tmp_path / "p.tsv", HEADER + "1\tA B\tT\n")
@@ -283,16 +285,16 @@ def test_contexts_without_a_passage_are_left_out_and_counted_up_to_a_limit(tmp_p
     item = {"question": "who?", "answers": ["B"], "positive_ctxs": positives, "hard_negative_ctxs": negatives}
     write(tmp_path / "x.json", [item])
     write(tmp_path / "g.jsonl", json.dumps({**GOLD, "passage_id": "9"}))  # of a passage that is left out
-    if limit < 3:
-        said = r"x\.json, item 1: positive 1: passage id '9' is not .* prepare.add_context_.*missing_contexts, here 3"
+    if limit < 0.75:
+        said = r"x\.json, item 1: positive 1: passage id '9' is not .* prepare.add_context_.* 3 of 4 contexts left out"
         with pytest.raises(ValueError, match=said):
-            prepared(tmp_path, OF_PASSAGES, FILE, missing_contexts=limit)
+            prepared(tmp_path, OF_PASSAGES, FILE, odd_rows=limit)
         return
-    records, report = prepared(tmp_path, OF_PASSAGES, FILE, OF_GOLD, missing_contexts=limit)
+    records, report = prepared(tmp_path, OF_PASSAGES, FILE, OF_GOLD, odd_rows=limit)
     assert grades(records) == {}, "scores of DPR's files are no grades"
     assert [(found.passage_id, found.role) for found in rows(records, "contexts")] == [("1", "positive")]
-    assert report["contexts_without_passage"] == 3
-    assert [place[-3:] for place in report["passages_lacked"]] == ["(9)", "(8)"]
+    odd = report["odd_rows"]["contexts left out"]
+    assert (odd["count"], odd["of"], ["'9'" in odd["first"][0], "'8'" in odd["first"][1]]) == (3, 4, [True, True])
 
 
 @real

@@ -58,7 +58,7 @@ def test_records_and_report(tmp_path):
 
 @pytest.mark.parametrize(("line", "row", "said"), [
     (2600, "p7\tT\tAgain.", r"p\.tsv, line 2600: passage id 'p7' stands twice \(first in .*p\.tsv, line 9\)"),
-    (2600, "new\tT\t ", r"p\.tsv, line 2600: text is empty"),
+    (2600, "new\t\t ", r"line 2600: text is empty, as is the title; .* that makes 1 of 3,001 passages left out"),
 ])  # fmt: skip
 def test_a_bad_row_far_down_a_long_file_is_named(tmp_path, line, row, said):
     rows = ["id\ttitle\ttext", *(f"p{n}\tT\tText {n}." for n in range(3000))]
@@ -72,10 +72,43 @@ def test_another_number_of_questions_than_expected_is_refused(tmp_path):
         own(tmp_path, {"question": "q"}, file={"rows": 2})
 
 
-def test_empty_answers_can_be_left_out_and_are_counted(tmp_path):
-    records, report = own(tmp_path, {"question": "q", "answers": ["\u200b", "A", " "]}, drop_empty_answers=True)
-    assert [q.answers for q in rows(records, "questions")] == [["A"]]
-    assert report["answers_dropped"] == 2
+def test_odd_rows_are_left_out_counted_and_listed_up_to_a_share(tmp_path):
+    passages = "id\ttitle\ttext\na\tT\tAlpha, Beta, Alpha.\nb\tOnly a title\t\nc\t\t \n"
+    asked = [
+        {"question": "q", "answers": ["\u200b", "Alpha", " "], "positives": ["a", "c"]},
+        {"question": "p", "answers": ["Beta"], "positives": ["a", "a"], "answer_start": [6, 900]},
+        {"question": " ", "answers": ["Alpha"], "positives": "a"},
+        {"question": "o", "answers": ["Alpha", "Gamma"], "positives": ["a"], "answer_start": 3},
+    ]
+    records, report = own(tmp_path, *asked, passages=passages, odd_rows=0.5)
+    assert [(p.id, p.text) for p in rows(records, "passages")] == [("a", "Alpha, Beta, Alpha."), ("b", "")]
+    assert [q.answers for q in rows(records, "questions")] == [["Alpha"], ["Beta"], ["Alpha", "Gamma"]]
+    assert [c.gold and [tuple(span) for span in c.gold] for c in rows(records, "contexts")] == [None, [(7, 11)], None]
+    counts = {kind: (odd["count"], odd["of"], len(odd["first"])) for kind, odd in report["odd_rows"].items()}
+    assert counts == {
+        "passages left out": (1, 3, 1), "questions left out": (1, 4, 1), "answers left out": (2, 6, 2),
+        "contexts left out": (1, 4, 1), "answer offsets mended": (2, 3, 2), "answer offsets left out": (1, 3, 1),
+    }  # fmt: skip
+    with pytest.raises(
+        ValueError, match=r"1 of 3 passages left out, more than prepare\.odd_rows allows, a share of 0\.3"
+    ):
+        own(tmp_path, *asked, passages=passages, odd_rows=0.3)
+
+
+def test_a_passage_that_is_the_question_is_its_own_document(tmp_path):
+    """By text but for case and white space, or by id, but not by a number, which two files may count alike."""
+    passages = "id\ttext\n7\tSeven.\nx1\tOther words.\nc\t Why  NOT? \nd\twhy not?\n"
+    asked = [
+        {"id": "7", "question": "What?"}, {"id": "x1", "question": "How?"},
+        {"id": "y", "question": "why not?", "positives": "d"},
+    ]  # fmt: skip
+    records, report = own(tmp_path, *asked, passages=passages)
+    own_documents = [("x1", "x1", "own"), ("y", "c", "own")]
+    found = [(c.question_id, c.passage_id, c.role) for c in rows(records, "contexts")]
+    assert found == [("y", "d", "positive"), *own_documents]
+    assert report["own_documents"] == 2
+    records, report = own(tmp_path, *asked, passages=passages, keep_own_documents=True)
+    assert [c.role for c in rows(records, "contexts")] == ["positive"]
 
 
 def test_where_answers_begin_in_the_positives_is_gold_evidence(tmp_path):
@@ -96,8 +129,8 @@ def test_where_answers_begin_in_the_positives_is_gold_evidence(tmp_path):
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    ({"answer_start": [1]}, r"q\.jsonl, line 1: answer_start 1 of passage a points at 'lpha ', not at 'Alpha'"),
-    ({"answer_start": [2**30]}, "answer_start 1073741824 of passage a points at ''"),
+    ({"answers": ["Alp."], "answer_start": [1]}, r"q\.jsonl, line 1: answer_start 1 of passage a points at 'lpha', not"),
+    ({"answers": ["Alp."], "answer_start": [2**30]}, "answer_start 1073741824 of passage a points at ''"),
     ({"answer_start": [0, 3]}, r"line 1: answer_start is \[0, 3\], expected a list of 1 character offsets"),
     ({"answers": ["x", "Al", "pha"], "answer_start": [1]}, "points at 'lph', not at 'x' or 'Al' or 'pha'"),
 ])  # fmt: skip

@@ -253,7 +253,7 @@ def find_again(text: str, answers: Sequence[str], start: int) -> list[int]:
     """Return start and length of the answer that stands once near `start`, or once in the text; else nothing."""
     for first, end in ((max(start - NEAR, 0), start + NEAR), (0, len(text))):
         matches = (re.compile(re.escape(answer)).finditer(text, first, end) for answer in answers if answer)
-        places = merge(Span(*match.span()) for match in chain.from_iterable(matches))
+        places = merge((Span(*match.span()) for match in chain.from_iterable(matches)), touching=False)
         if len(places) == 1:
             return [places[0].start, places[0].end - places[0].start]
     return []
