@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from eadpr.storage import tables
-from eadpr.storage.records import Distractor, Example, Passage, Positive, Question, SetMember
+from eadpr.storage.records import Context, Distractor, Example, Passage, Positive, Question, SetMember
 from eadpr.training.base import make_base
 from eadpr.training.config import ResolvedSettings
 from eadpr.two_hops.config import Beam, TwoHop
@@ -62,6 +62,7 @@ def write_collection(folder: Path) -> Path:
         ("records/passages", Passage, passages),
         ("records/questions", Question, questions),
         ("records/question_sets", SetMember, members),
+        ("records/contexts", Context, []),
         ("positives/positives", Positive, positives),
         ("examples/examples", Example, examples),
         ("examples/distractors", Distractor, distractors),

@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 
 from eadpr.storage import engine, tables
-from eadpr.storage.records import Fold, Negative, Passage, Positive, Ranked
+from eadpr.storage.records import Context, Fold, Negative, Passage, Positive, Ranked
 from eadpr.supervision import negatives
 from eadpr.supervision.negatives import Negatives, mine_negatives
 from eadpr.text.answers import has_answer
@@ -15,8 +15,8 @@ from tests.toy_records import context, question, write_ranking, write_records
 BASE = {"kind": "ranked", "depth": 100, "keep": 30, "exclude": ["answer"], "seed": 0}
 PASSAGES = [
     ("p0", "t", "Ada was born in London."), ("p1", "London", "She wrote notes."), ("p2", "t", "London is a city."),
-    ("p3", "t", "Ada was born in London."), ("p4", "t", "Bea was born in Rome."), ("p5", "t", "Cyd was born in Bern."),
-    ("p6", "t", "Rome has hills."),
+    ("p3", "t", "ADA  was born\nin London. "), ("p4", "t", "Bea was born in Rome."),
+    ("p5", "t", "Cyd was born in Bern."), ("p6", "t", "Rome has hills."),
 ]  # fmt: skip
 TITLED = [(i, f"title of {i}" if i in ("p4", "p5", "p6") else title, text) for i, title, text in PASSAGES]
 QUESTIONS = [question("q0", ["London"]), question("q1", [r"Ro\w+"], "regex"), question("q2", []), question("q3", ["x"])]
@@ -50,13 +50,15 @@ def pairs(rows: list[Negative]) -> list[tuple[str, str, int]]:
 
 
 def test_each_reason_to_refuse(folders, tmp_path):
-    """q0: p0 is the positive, p2 holds the answer, p3 has the positive's text; p1 has the answer in its title only."""
+    """q0: p0 is the positive, p2 holds the answer, p3 has the positive's text; p1 has the answer in its title only. p2
+    is the very question q2."""
+    tables.write(folders[0] / "contexts.parquet", Context, [context("q2", "p2", 0, "own")])
     ranking = write_ranking(
         tmp_path / "bm25",
-        train={"q0": ["p0", "p2", "p1", "p3", "p5"], "q1": ["p6", "p4", "p5"], "q2": ["p0", "p3", "p2"]},
+        train={"q0": ["p0", "p2", "p1", "p3", "p5"], "q1": ["p6", "p4", "p5"], "q2": ["p0", "p3", "p2", "p1"]},
     )
     rows, report = run(folders, ranking)
-    assert pairs(rows) == [("q0", "p1", 3), ("q0", "p5", 5), ("q1", "p5", 3), ("q2", "p2", 3)]
+    assert pairs(rows) == [("q0", "p1", 3), ("q0", "p5", 5), ("q1", "p5", 3), ("q2", "p1", 4)]
     assert {row.source for row in rows} == {"bm25"}
     assert report == {
         "source": "bm25",
@@ -65,7 +67,7 @@ def test_each_reason_to_refuse(folders, tmp_path):
         "without_negatives": 1,
         "negatives": 4,
         "refused": {
-            "is_positive": 4, "text_of_positive": 2, "title_of_positive": 0, "holds_answer": 1,
+            "is_positive": 5, "text_of_positive": 2, "title_of_positive": 0, "holds_answer": 1,
         },
     }  # fmt: skip
 
