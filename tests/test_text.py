@@ -105,7 +105,8 @@ def naive_tokens(text: str) -> list[str]:
     """DPR's rule, without the short cut for ASCII, then runs split at each character of a script without spaces."""
     pattern = regex.compile(r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", regex.I | regex.U | regex.M)
     runs = [m.group().lower() for m in pattern.finditer(unicodedata.normalize("NFD", text))]
-    return [part for run in runs for part in regex.findall(rf"[{answers.UNSPACED}]\p{{M}}*|[^{answers.UNSPACED}]+", run)]
+    parts = regex.compile(rf"[{answers.UNSPACED}]\p{{M}}*|[^{answers.UNSPACED}]+")
+    return [part for run in runs for part in parts.findall(run)]
 
 
 def naive_has_answer(answers: list[str], text: str) -> bool:

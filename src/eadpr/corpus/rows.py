@@ -221,9 +221,10 @@ def check_passages(
             sound = []
             for where, passage_id, title, text, given in chunk:
                 sound.append((where, check_id(passage_id, where), title, text, given))
-                if not (
-                    check_text(title, where, "title", empty=True) + check_text(text, where, "text", empty=True)
-                ).strip():
+                checked = [
+                    check_text(value, where, name, empty=True) for name, value in (("title", title), ("text", text))
+                ]
+                if not "".join(checked).strip():
                     leave_out(RowError(sound.pop()[0], "text", "is empty, as is the title; fill it or remove the row"))
             places, ids, titles, texts, sentences = map(list, zip(*sound, strict=True)) if sound else ([],) * 5
         yield GivenPassages(places, ids, titles, texts, sentences)
