@@ -1,4 +1,4 @@
-"""Compare what was measured: Markdown tables, also printed, CSV files for `dvc plots`, the same plots as SVG."""
+"""Compare what was measured: Markdown tables, CSV files for `dvc plots` and SVG plots. The headline is printed."""
 
 from eadpr.settings.command import stage
 
@@ -14,6 +14,7 @@ def main(
     from eadpr.readers.report import report_readers
     from eadpr.report import write as reports
     from eadpr.report.config import ReportInputs
+    from eadpr.report.headline import FILE
     from eadpr.robustness.report import report_robustness
 
     inputs = ReportInputs(
@@ -24,7 +25,8 @@ def main(
         partial(report_robustness, outcomes, report, robustness, sets),
         partial(report_readers, outcomes, report, read, sets),
     ]
-    markdown = reports.run(inputs, out, metrics, report, sets, more)
+    reports.run(inputs, out, metrics, report, sets, more)
     why = "of what is not active (dvc checkout brings it back with its arm)"
     said = [f"report: deleted {left}, {why}" for left in reports.remove_inactive(inputs, report)]
-    return "\n".join([*said, f"report: {len(report.trainings)} arms and BM25 in {out}\n\n{markdown}"])
+    text = (out / FILE).read_text(encoding="utf-8")
+    return "\n".join([*said, f"report: {len(report.trainings)} arms and BM25 in {out}\n\n{text}"])

@@ -390,7 +390,7 @@ def run_stage(inputs, out, **environment):
     return subprocess.run([*map(str, command)], cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
 
 
-def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
+def test_two_processes_write_the_same_bytes_and_print_the_headline_last(inputs):
     matplotlibrc = inputs / "matplotlibrc"
     matplotlibrc.write_text("axes.linewidth: 5\nsvg.hashsalt: other\n", encoding="utf-8")
     first = run_stage(inputs, "one/small", PYTHONHASHSEED="1")
@@ -399,13 +399,30 @@ def test_two_processes_write_the_same_bytes_and_print_the_table_last(inputs):
     assert files.tree_sha256(inputs / "one") == files.tree_sha256(inputs / "two")
     folder = inputs / "one" / "small"
     plotted = ("topk", "loss", "aa_by_type", "aa_by_position", "score_differences")
-    expected = {"table.md", "notes.json", "metrics"} | {f"{name}.{kind}" for name in plotted for kind in ("csv", "svg")}
+    drawn = {f"{name}.{kind}" for name in plotted for kind in ("csv", "svg")}
+    expected = {"headline.md", "table.md", "notes.json", "metrics"} | drawn
     assert {path.name for path in folder.iterdir()} == expected
     for name in plotted:
         text = (folder / f"{name}.svg").read_text(encoding="utf-8")
         assert ElementTree.fromstring(text).tag.endswith("svg")
         assert "<dc:date>" not in text
-    assert first.stdout.endswith((folder / "table.md").read_text(encoding="utf-8"))
+    assert first.stdout.endswith((folder / "headline.md").read_text(encoding="utf-8"))
+
+
+def test_the_headline_compares_the_arm_that_validation_prefers_with_the_baseline(inputs):
+    trained = {"validation": {"average_rank": 1.0}, "validation_pool": "", "last_50_steps": {}, **VALIDATED}
+    toy.write_training(inputs, "eadpr", trained=trained, negatives=NEGATIVES, examples=FORMS["eadpr"])
+    reported(inputs)
+    lines = (inputs / "small" / "headline.md").read_text(encoding="utf-8").splitlines()
+    assert lines[:5] == [
+        "| %     | top-1 | top-2 | MRR@3 |",
+        "|:------|------:|------:|------:|",
+        "| bm25  |  50.0 | 100.0 |  75.0 |",
+        "| dpr   |   0.0 |  50.0 |  33.3 |",
+        "| eadpr |  75.0 |  75.0 |  75.0 |",
+    ]
+    assert lines[6].startswith("top-1 of eadpr − dpr: +75.0 [")
+    assert "over 4 questions" in lines[6]
 
 
 def test_wings_without_measures_have_no_section_and_further_sections_stand_last(small, inputs):

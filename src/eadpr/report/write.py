@@ -17,7 +17,9 @@ from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.kinds import positions
 from eadpr.report import counts, plots
 from eadpr.report.config import ReportArms, ReportInputs
-from eadpr.report.notes import NOTES, note_lower, note_validation
+from eadpr.report.headline import FILE as HEADLINE
+from eadpr.report.headline import headline
+from eadpr.report.notes import NOTES, note_lower, note_validation, read_validation
 from eadpr.report.summary import load_rows, nest_means
 from eadpr.report.tables import compare_texts, score_table, tables_of_set
 from eadpr.runtime import files
@@ -32,7 +34,7 @@ Section = Callable[[Path, pd.DataFrame], list[str]]
 def run(
     inputs: ReportInputs, out: Path, metrics: Path, settings: ReportArms, sets: Sets, more: Sequence[Section] = ()
 ) -> str:
-    """Write the folder `out` whole and the file `metrics` of headlines; return the Markdown.
+    """Write the folder `out` whole and the file `metrics` of headlines; return the Markdown of the tables.
 
     Each of `more` gets the folder, where it may write files, and the means of every training; it returns Markdown.
     """
@@ -44,6 +46,9 @@ def run(
     passages = tables.count(inputs.records / "passages.parquet", Passage)
     lower = {name: note_lower(name, measured.outcomes, settings, out.name) for name in sets.evaluate}
     preferred = note_validation(inputs.training, [*settings.trainings])
+    validation = read_validation(inputs.training, [*settings.trainings])
+    best = validation and validation.preferred
+    top = headline(out.name, sets.evaluate[0], means, measured.outcomes, settings, best)
     parts = [f"# {out.name}: {passages:,} passages", *preferred]
     for name in sets.evaluate:
         texts = compare_texts(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
@@ -58,6 +63,7 @@ def run(
             parts += section(folder, measured.trainings)
         markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
+        files.write_text(folder / HEADLINE, top)
         for name, of_training in measured.trainings.groupby("row"):
             files.write_json(folder / "metrics" / f"{name}.json", nest_means(of_training))
     files.write_json(metrics, headlines(by_row, inputs.accuracy, settings.columns, sets.evaluate[0]))
