@@ -63,9 +63,8 @@ def measure_units(
         scorer = encoder_scorer(encoders, join)
         ids = encoders.question.question_ids(questions), scorer.inputs(*map(list, zip(*passages, strict=True)))
         if changes["unit"] == "passage":
-            ranked = candidates = rank(
-                *(embed(*side, device=machine.device()) for side in zip(encoders, ids, strict=True))
-            )
+            sides = [embed(encoder, rows, device=machine.device()) for encoder, rows in zip(encoders, ids, strict=True)]
+            ranked = candidates = rank(*sides)
         else:
             ranked = rank_by_parts(candidates, encoders, *ids, label=f"{model}, {unit}")
         yield unit, float(np.mean(ranked.rows[:, 0] == right)), awareness(scorer, texts).get(CONTROLLED)
@@ -85,6 +84,5 @@ def rank_by_parts(hits: Hits, encoders: Encoders, questions: late.Ids, passages:
         return [passages[row] for row in rows]
 
     with progress(label, len(np.unique(hits.rows)), "passages") as advance:
-        return late.rescore(
-            hits, late.embed_tokens(encoders.question, questions), read_ids, encoders.passage, 1, advance
-        )
+        rows = late.embed_tokens(encoders.question, questions)
+        return late.rescore(hits, rows, read_ids, encoders.passage, 1, advance)

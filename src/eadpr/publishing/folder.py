@@ -28,9 +28,7 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
     settings = settings_of(model)
     if settings.unit != "passage":
-        raise ValueError(
-            f"{model} matches each {settings.unit} (encoder.unit), which no published form here does; name another arm"
-        )
+        raise ValueError(f"{model} has encoder.unit {settings.unit}, which no published form knows; name another arm")
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     folders = ("", "") if settings.shared else SIDES
     with files.new_folder(out) as folder:

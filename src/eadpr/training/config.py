@@ -100,12 +100,9 @@ class ResolvedSettings(EncoderSettings):
 
     @property
     def _similarity(self) -> str:
-        pooled = f"{self.pooling} pooling"
-        return {
-            "passage": f"{pooled}, {self.similarity}",
-            "sentence": f"{pooled}, cosine with the best sentence",
-            "token": "late interaction of tokens",
-        }[self.unit]
+        if self.unit == "token":
+            return "late interaction of tokens"
+        return f"{self.pooling} pooling, " + (self.similarity if self.unit == "passage" else "cosine, best sentence")
 
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.
