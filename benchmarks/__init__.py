@@ -11,4 +11,5 @@ NAMES = (
     "passage_encoding",
     "exact_search",
     "bm25_ranking",
+    "late_interaction",
 )

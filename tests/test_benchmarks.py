@@ -39,12 +39,13 @@ WRONG = {
     "evidence_scoring": first_changed, "training": gradient_changed, "passage_encoding": first_changed,
     "exact_search": lambda hits: Hits(hits.rows[:, ::-1], hits.scores),
     "bm25_ranking": lambda rankings: [rankings[0][1:], *rankings[1:]],
+    "late_interaction": lambda scores: np.asarray(scores) + 0.01,
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", benchmarks.NAMES)
 def test_results_are_equal_and_a_wrong_one_is_noticed(name, tmp_path):
-    if name in ("training", "passage_encoding"):
+    if name in ("training", "passage_encoding", "late_interaction"):
         pytest.importorskip("sentence_transformers")
     module = importlib.import_module(f"benchmarks.{name}")
     count = 0
