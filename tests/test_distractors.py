@@ -70,7 +70,7 @@ def test_reasons(of, found, may_hold_answer, reason):
 ])  # fmt: skip
 def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
     """The settings say of evidence alone whether an answer may stand in what is left."""
-    ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None, None).attempts(of, [found._replace(strategy="placebo")], {})
+    ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None).attempts(of, [found._replace(strategy="placebo")])
     assert counted == reason
     assert (made and made.text) == ("She was born in Rome. Rome is old." if reason == "kept" else None)
 

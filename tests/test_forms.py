@@ -86,7 +86,7 @@ def test_forms_of_evidence_and_placebos_in_order():
     forms = Forms(ALL_FORMS, Giving(CID, BOB, DAN))
     found = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
-        for row, form, attempt in forms.attempts(pair(), rows, {})
+        for row, form, attempt in forms.attempts(pair(), rows)
     ]
     assert found == [
         ("placebo", "cut", "kept", "Ann liked tea. She was born in Rome. So is she."),
@@ -106,7 +106,7 @@ def test_no_two_placebos_have_the_same_filler(first):
     rows = [row(TEA, strategy="placebo"), row(OLD, strategy="placebo_second")]
     settings = ALLOW_ALL.model_copy(update={"forms": ["filled"]})
     ordered = [row(BORN), rows[first], rows[1 - first]]
-    found = Forms(settings, Giving(CID, BOB, DAN)).attempts(pair(), ordered, {})
+    found = Forms(settings, Giving(CID, BOB, DAN)).attempts(pair(), ordered)
     expected = {"pseudo": [CID], "placebo": [BOB], "placebo_second": [DAN]}
     assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == expected
 

@@ -182,7 +182,6 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     assert endpoint["near_duplicates"]["generator"] == "endpoint"
     assert (endpoint["writer"]["by"], endpoint["writer"]["settings"]["temperature"]) == ("endpoint", 0.5)
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
-    assert files["explore.json"]["explore"]["near_duplicates"] == [0, 20]
     expected = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
     assert files["report.json"]["report"]["robustness"]["trainings"] == expected
     values["endpoint"]["writing"]["temperature"] = 0.7
