@@ -119,6 +119,21 @@ def test_questions_that_are_trained_on_and_evaluated_are_counted(project, tmp_pa
     assert "own/test: 1 of its questions are trained on too, word for word; results will flatter\n" in said
 
 
+@pytest.mark.parametrize(("answer", "cause"), [
+    ("Text; 9", "several answers are a list"), ("A&amp;B", "HTML's entities are no text"), ("no", "in other words"),
+])  # fmt: skip
+def test_answers_that_no_positive_holds_are_said(project, tmp_path, answer, cause):
+    asked = [
+        {"question": f"what {i}?", "answers": ["Text"] if i else answer, "positives": f"d{i % 5}"} for i in range(30)
+    ]
+    asked = [row | ({"answer_kind": "string"}) for row in asked]
+    folder = put(tmp_path, BEIR | {"q.jsonl": asked})
+    said = added(project, "--passages", folder / "corpus.jsonl", "--questions", folder / "q.jsonl")
+    assert "1 of 30 questions have positives that hold no answer (" in said
+    assert cause in said
+    assert f"'what 0?': ['{answer}']" in said
+
+
 def test_what_would_not_be_read_is_refused(project, tmp_path):
     given = put(tmp_path / "beir", BEIR)
     own = ["--passages", given / "corpus.jsonl", "--questions", given / "queries.jsonl", "--share", 0.3]

@@ -72,6 +72,8 @@ def _report_lines(report: dict[str, Any]) -> Iterator[str]:
         if hopeless:
             line += f"; {hopeless:,} have neither that nor an answer to look for: never learnt from, wrong if evaluated"
         yield line
+    if report.get("unheld"):
+        yield report["unheld"]
     for kind, odd in report.get("odd_rows", {}).items():
         yield f"{odd['count']:,} of {odd['of']:,} {kind}: {SCRATCH.sub('made into ', '; '.join(odd['first']))}"
     if own := report.get("own_documents"):
