@@ -1,0 +1,78 @@
+"""The sentence of a passage that a question matches, by the states of its tokens in the whole passage.
+
+Q questions, S sentences, T tokens, D dimensions of a token's state.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from eadpr.runtime import machine
+from eadpr.search import late
+from eadpr.search.encode import embed
+from eadpr.storage.records import Passage, Span
+from eadpr.text.spans import segment
+from eadpr.training.encoder import TextEncoder
+from eadpr.training.late import late_scores, token_rows
+from eadpr.training.padding import TOKENS, batches, pad
+
+
+def score_sentences(
+    questions: Tensor, states: Tensor, sentence_of_token: Tensor, count: int, *, finish: Callable, token_dim: int | None
+) -> Tensor:
+    """Return (Q, S) float32 for states (T, D) of a passage's tokens and the number (T,) of each one's sentence or -1.
+
+    Rows of tokens meet each sentence's tokens alone by `late_scores`; vectors meet the mean of the sentence's states,
+    which `finish` makes a vector, by dot product. A sentence without a token has NaN.
+    """
+    masks_ST = sentence_of_token == torch.arange(count, device=states.device)[:, None]
+    if token_dim:
+        rows = token_rows(states.expand(count, -1, -1), masks_ST, len(states))
+        scores = late_scores(questions, rows, token_dim)
+    else:
+        means_SD = masks_ST.float() @ states.float() / masks_ST.sum(1, keepdim=True)
+        scores = questions @ finish(means_SD).T
+    return scores.masked_fill(~masks_ST.any(1), torch.nan)
+
+
+def embed_questions(encoder: TextEncoder, ids: late.Ids) -> Tensor:
+    """Return what `score_sentences` takes: rows of tokens where these are the unit, or vectors."""
+    if encoder.settings.unit == "passage":
+        return torch.from_numpy(embed(encoder, ids, device=machine.device()))
+    rows = late.embed_tokens(encoder, ids)
+    return rows if encoder.settings.unit == "token" else rows[:, : encoder.token_dim]
+
+
+@torch.inference_mode()
+def score_passages(
+    questions: Tensor,
+    question_of: np.ndarray,
+    passage_of: np.ndarray,
+    read: Callable[[Sequence[int]], Sequence[Passage]],
+    encoder: TextEncoder,
+    advance: Callable[[int], None] = lambda done: None,
+) -> Iterator[tuple[np.ndarray, list[Span], np.ndarray]]:
+    """Yield, for each distinct passage of the pairs of a row of `questions` and a passage, both (F,) int: the places of
+    its pairs, its sentences, and their scores (pairs, S) by `score_sentences`. `read` returns passages."""
+    unit, device = encoder.settings.unit, machine.device()
+    finish = (lambda means_SD: normalize(encoder.finish(means_SD), dim=-1)) if unit == "sentence" else encoder.finish
+    how = {"finish": finish, "token_dim": encoder.token_dim if unit == "token" else None}
+    order = np.argsort(passage_of, kind="stable")
+    distinct, starts = np.unique(passage_of[order], return_index=True)
+    groups = np.split(order, starts[1:])
+    for first in range(0, len(distinct), late.AT_ONCE):
+        passages = read(distinct[first : first + late.AT_ONCE].tolist())
+        spans = [segment(passage) for passage in passages]
+        cut = encoder.cut_passages([p.title for p in passages], [p.text for p in passages], spans)
+        for batch in batches([len(passage.ids) for passage in cut], TOKENS[device]):
+            ids, mask = pad([cut[i].ids for i in batch], encoder.pad_id)
+            states_BTD = encoder.states(ids.to(device), mask.to(device)).float()
+            for i, states in zip(batch.tolist(), states_BTD, strict=True):
+                pairs, numbers = groups[first + i], torch.from_numpy(cut[i].sentence_of_token).to(device)
+                asked = questions[question_of[pairs]].to(device)
+                scores = score_sentences(asked, states[: len(numbers)], numbers, len(spans[i]), **how)
+                yield pairs, spans[i], scores.cpu().numpy()
+            advance(len(batch))
