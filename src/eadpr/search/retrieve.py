@@ -38,20 +38,38 @@ def retrieve(
     """
     passages = records / "passages.parquet"
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
-    stored = Vectors(vectors, passages, model)
-    encoder = load(model, "question", pooled=True).to(machine.device())
-    by_part = settings_of(model).unit != "passage"
-    first = settings.model_copy(update={"depth": settings.candidates}) if by_part else settings
+    searcher = Searcher(passages, model, vectors, settings, hardware)
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
-        ids, label = encoder.question_ids([q.question for q in questions]), f"retrieve {part}"
-        questions_QD = embed(encoder, ids, device=machine.device())
-        hits = find(stored, questions_QD, settings=first, threads=hardware.threads, label=label)
-        if by_part:
-            hits = rank_by_parts(hits, ids, passages, model, depth=settings.depth, label=label)
+        hits = searcher.search([q.question for q in questions], f"retrieve {part}")
         return (make_table([q.id for q in questions], passage_ids, hits),)
 
-    return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=PART_QUESTIONS if by_part else QUESTIONS)
+    block = PART_QUESTIONS if searcher.by_part else QUESTIONS
+    return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=block)
+
+
+class Searcher:
+    """Searches passages, a passages.parquet, by the vectors of a model, and where sentences or tokens are its unit by
+    these among the passages that the vectors propose.
+
+    Raises ValueError for vectors of other passages or another model.
+    """
+
+    def __init__(self, passages: Path, model: Path, vectors: Path, settings: Retrieve, hardware: Machine) -> None:
+        self._passages, self._model, self._settings, self._hardware = passages, model, settings, hardware
+        self._vectors = Vectors(vectors, passages, model)
+        self._encoder = load(model, "question", pooled=True).to(machine.device())
+        self.by_part = settings_of(model).unit != "passage"
+
+    def search(self, questions: Sequence[str], label: str) -> Hits:
+        """Return the best `depth` passages of each question."""
+        settings, ids = self._settings, self._encoder.question_ids(questions)
+        first = settings.model_copy(update={"depth": settings.candidates}) if self.by_part else settings
+        questions_QD = embed(self._encoder, ids, device=machine.device())
+        hits = find(self._vectors, questions_QD, settings=first, threads=self._hardware.threads, label=label)
+        if self.by_part:
+            hits = rank_by_parts(hits, ids, self._passages, self._model, depth=settings.depth, label=label)
+        return hits
 
 
 def rank_by_parts(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:

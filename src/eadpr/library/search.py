@@ -1,0 +1,90 @@
+"""Search a collection as the pipeline left it: an arm's vectors, or tokens, rank its passages for a question."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from eadpr.explorer.config import Explore
+from eadpr.library.pointing import Sentence, point_by
+from eadpr.library.scorers import load_encoders
+from eadpr.report.config import ReportArms
+from eadpr.report.notes import read_validation
+from eadpr.runtime import machine
+from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Sets, read
+from eadpr.search.config import Retrieve
+from eadpr.search.retrieve import Searcher
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.records import Passage
+
+BOLD, QUOTED = ("\033[1m", "\033[0m"), ("«", "»")
+
+
+class FoundPassage(NamedTuple):
+    """A ranked passage; `sentence` is the best one of those that the encoder reads, None where it reads none."""
+
+    rank: int
+    score: float
+    id: str
+    title: str
+    text: str
+    sentence: Sentence | None
+
+
+def choose_arm(collection: Path) -> str:
+    """Return the encoded active arm that validation prefers, or the first; the first active one where none is."""
+    sections = {"explore": Explore, "report": ReportArms, "sets": Sets}
+    explore, report, _ = read(collection / "configs" / "explore.json", **sections)
+    arms = [name for name in explore.rankings if name in report.trainings]
+    encoded = [arm for arm in arms if (collection / "vectors" / arm).exists()]
+    validation = read_validation(collection / "training", encoded) if encoded else None
+    return validation.preferred if validation else (encoded or arms)[0]
+
+
+def find_passages(collection: Path, arm: str, question: str, k: int) -> list[FoundPassage]:
+    """Return the `k` best passages as stage `retrieve` ranks them; raises FileNotFoundError for an arm without an index
+    and ValueError for an index of other passages or another encoder."""
+    if not question.strip():
+        raise ValueError("the question is empty; ask in words")
+    model, vectors = (collection / name / arm for name in ("models", "vectors"))
+    for path in (model, vectors):
+        if not path.exists():
+            make = f"run `dvc repro encode@{arm}` with collection: {collection.name} in params.yaml"
+            raise FileNotFoundError(f"{path} does not exist; name another --arm, or {make}")
+    sections = {"retrieve": Retrieve, "sets": Sets, "machine": Machine}
+    settings, _, hardware = read(collection / "configs" / "retrieve.json", **sections)
+    machine.settle(hardware)
+    settings = settings.model_copy(update={"depth": k, "candidates": max(k, settings.candidates)})
+    path = collection / "records" / "passages.parquet"
+    (rows,), (scores,) = Searcher(path, model, vectors, settings, hardware).search([question], "search")
+    store, rows = PassageStore(path), rows[rows >= 0]
+    passages = [*map(Passage, store.ids(rows), store.titles(rows), store.texts(rows), store.sentences(rows))]
+    pointed = point_by(load_encoders(str(model)), question, passages)
+    return [
+        FoundPassage(rank, float(score), *passage[:3], found.best)
+        for rank, (score, passage, found) in enumerate(zip(scores, passages, pointed, strict=False), start=1)
+    ]
+
+
+def write_json(passages: Iterable[FoundPassage]) -> str:
+    """Return JSON in ASCII, so that no terminal obeys what a passage holds."""
+    rows = [row._asdict() | {"sentence": row.sentence and row.sentence._asdict()} for row in passages]
+    return json.dumps(rows, indent=2, allow_nan=False)
+
+
+def write_text(passages: Iterable[FoundPassage], *, bold: bool) -> str:
+    """Return passages for people, each with its sentence in bold type, or in «»."""
+    first, last = BOLD if bold else QUOTED
+    lines = []
+    for row in passages:
+        start, end, *_ = row.sentence or (0, 0)
+        before, best, after = map(escape, (row.text[:start], row.text[start:end], row.text[end:]))
+        text = f"{before}{first}{best}{last}{after}" if best else after
+        lines.append(f"{row.rank}  {row.score:.4f}  {escape(row.title)}  [{escape(row.id)}]\n{text}\n")
+    return "\n".join(lines)
+
+
+def escape(text: str) -> str:
+    """Return one line in which a terminal obeys nothing: what cannot be printed is escaped as in Python."""
+    return "".join(" " if c.isspace() else c if c.isprintable() else repr(c)[1:-1] for c in text)

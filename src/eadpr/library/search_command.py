@@ -1,0 +1,22 @@
+"""The command `eadpr search`."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+
+def main(
+    question: str = typer.Argument(..., help="What to ask the passages."),
+    arm: str = typer.Option(None, help="By default the one that validation prefers, else the first active one."),
+    collection: str = typer.Option(None, help="By default the only one in data/."),
+    k: int = typer.Option(5, "--k", min=1, help="Passages shown."),
+    as_json: bool = typer.Option(False, "--json", help="JSON in the place of text."),
+) -> str:
+    """Show the best passages for a question, with the sentence that it matches: eadpr search "who wrote Hamlet"."""
+    from eadpr.explorer.explore import find_collection
+    from eadpr.library import search
+
+    folder = Path("data") / find_collection(Path("data"), collection)
+    passages = search.find_passages(folder, arm or search.choose_arm(folder), question, k)
+    return search.write_json(passages) if as_json else search.write_text(passages, bold=sys.stdout.isatty())
