@@ -10,6 +10,7 @@ import eadpr
 from eadpr.runtime.files import read_json, write_json
 from eadpr.text.spans import sentences
 from eadpr.training.encoder import load
+from eadpr.training.sentences import MARK
 from tests.small_collection import write_model
 
 QUESTION = "where was w3 w4"
@@ -64,7 +65,7 @@ def test_scores_are_those_of_a_naive_loop_and_the_best_is_the_highest(tmp_path, 
     for passage, found in zip(PASSAGES, pointed, strict=True):
         row = passage if isinstance(passage, dict) else {"text": passage}
         (ids,) = reads.passage_ids([row.get("title", "")], [row["text"]])
-        states = list(reads.model(input_ids=torch.tensor([ids])).last_hidden_state[0])[1:-1]
+        states = list(reads.model(input_ids=torch.tensor([ids]) % MARK).last_hidden_state[0])[1:-1]
         states = states[2:] if "title" in row else states  # [CLS] w1 [SEP]
         scores = []
         for sentence in found.sentences:

@@ -57,6 +57,9 @@ def score_passages(
 ) -> Iterator[tuple[np.ndarray, list[Span], np.ndarray]]:
     """Yield, for each distinct passage of the pairs of a row of `questions` and a passage, both (F,) int: the places of
     its pairs, its sentences, and their scores (pairs, S) by `score_sentences`. `read` returns passages."""
+    if not encoder.tokenizer.is_fast:
+        reason = "tells no offsets of its tokens; take a model with a tokenizer.json, or set retrieve.sentences: 0"
+        raise ValueError(f"the tokenizer of {encoder.tokenizer.name_or_path} {reason}")
     unit, device = encoder.settings.unit, machine.device()
     finish = (lambda means_SD: normalize(encoder.finish(means_SD), dim=-1)) if unit == "sentence" else encoder.finish
     how = {"finish": finish, "token_dim": encoder.token_dim if unit == "token" else None}

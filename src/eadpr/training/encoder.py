@@ -133,9 +133,6 @@ class TextEncoder(torch.nn.Module):
 
     def cut_passages(self, titles: Sequence[str], texts: Sequence[str], spans: Spans) -> list[CutPassage]:
         """Return the tokens of `passage_inputs` with the sentence of each, at the `spans` of the texts."""
-        if not self.tokenizer.is_fast:
-            reason = "tells no offsets of its tokens, which sentences need; use a model with a tokenizer.json"
-            raise ValueError(f"the tokenizer of {self.tokenizer.name_or_path} {reason}")
         inputs = self.passage_inputs(titles, texts)
         encoded = self.tokenise(inputs, self.settings.passage_tokens, offsets=True) if inputs else BatchEncoding({})
         return assign_tokens(encoded, inputs, texts, spans, self.special.tolist(), lower=self.settings.lowercase)
