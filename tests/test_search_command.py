@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import eadpr
 from eadpr.library import search_command
-from eadpr.library.pointing import Sentence
+from eadpr.library.pointing import ScoredSentence
 from eadpr.library.scorers import make_scorer
 from eadpr.library.search import FoundPassage, choose_arm, write_text
 from eadpr.runtime.files import read_json, write_json
@@ -75,7 +75,7 @@ def test_a_passage_is_shown_and_not_obeyed(collection):
 
 def test_the_sentence_is_bold_on_a_terminal_and_a_passage_without_one_is_plain():
     rows = [
-        FoundPassage(1, 0.5, "p1", "T", "One. Two. Three.", Sentence(5, 9, "Two.", 0.25)),
+        FoundPassage(1, 0.5, "p1", "T", "One. Two. Three.", ScoredSentence(5, 9, "Two.", 0.25)),
         FoundPassage(2, 0.25, "p2", "", "None.", None),
     ]
     said = "1  0.5000  T  [p1]\nOne. \033[1mTwo.\033[0m Three.\n\n2  0.2500    [p2]\nNone.\n"
@@ -94,7 +94,7 @@ def test_an_index_that_is_missing_or_of_other_passages_is_refused_with_what_to_r
     with pytest.raises(ValueError, match="the question is empty"):
         run(" ")
     small.write_records(collection / "records", small.passages(5), [small.question("q", "w1", ["w1"])], train=1)
-    with pytest.raises(ValueError, match=r"holds 10 vectors, .* 5 passages; run `dvc repro`"):
+    with pytest.raises(ValueError, match=r"vectors of other passages .*run `dvc repro`"):
         run("w1")
     Path("data/toy/configs/explore.json").unlink()
     with pytest.raises(ValueError, match="known are none: run `dvc repro`"):

@@ -10,7 +10,7 @@ _MODULES = {
     "texts": ("Texts", "annotate", "distractors", "training_rows"),
     "awareness": ("Awareness", "awareness", "table"),
     "scorers": ("Scorer", "bm25"),
-    "pointing": ("Pointed", "Sentence", "point"),
+    "pointing": ("Pointed", "ScoredSentence", "point"),
     "evaluator": ("AwarenessEvaluator",),
 }
 _MODULE = {name: f"eadpr.library.{module}" for module, names in _MODULES.items() for name in names}

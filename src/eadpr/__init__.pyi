@@ -7,7 +7,7 @@ from eadpr.library.losses import Terms as Terms
 from eadpr.library.losses import cached as cached
 from eadpr.library.losses import evidence_loss as evidence_loss
 from eadpr.library.pointing import Pointed as Pointed
-from eadpr.library.pointing import Sentence as Sentence
+from eadpr.library.pointing import ScoredSentence as ScoredSentence
 from eadpr.library.pointing import point as point
 from eadpr.library.scorers import Scorer as Scorer
 from eadpr.library.scorers import bm25 as bm25

@@ -13,7 +13,7 @@ from eadpr.storage.records import Passage
 from eadpr.training.encoder import Encoders
 
 
-class Sentence(NamedTuple):
+class ScoredSentence(NamedTuple):
     """A sentence at `start` to `end` of its passage's text, in characters."""
 
     start: int
@@ -28,8 +28,8 @@ class Pointed(NamedTuple):
     `best` is the first one of the highest score, None where the text is blank or all of it is cut.
     """
 
-    best: Sentence | None
-    sentences: list[Sentence]
+    best: ScoredSentence | None
+    sentences: list[ScoredSentence]
     cut: int
 
 
@@ -65,7 +65,7 @@ def point_by(encoders: Encoders, question: str, passages: Sequence[Passage]) -> 
     for (row,), spans, (scores,) in score_passages(questions, numbers * 0, numbers, read, passage_encoder):
         pairs = zip(spans, scores.tolist(), strict=True)
         text = passages[row].text
-        sentences = [Sentence(*span, text[slice(*span)], score) for span, score in pairs if score == score]
+        sentences = [ScoredSentence(*span, text[slice(*span)], score) for span, score in pairs if score == score]
         best = max(sentences, key=lambda sentence: sentence.score, default=None)
         pointed[row] = Pointed(best, sentences, len(spans) - len(sentences))
     return [pointed[row] for row in numbers.tolist()]

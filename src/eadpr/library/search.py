@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eadpr.explorer.config import Explore
-from eadpr.library.pointing import Sentence, point_by
+from eadpr.library.pointing import ScoredSentence, point_by
 from eadpr.library.scorers import load_encoders
 from eadpr.report.config import ReportArms
 from eadpr.report.notes import read_validation
@@ -14,7 +14,7 @@ from eadpr.runtime import machine
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets, read
 from eadpr.search.config import Retrieve
-from eadpr.search.retrieve import Searcher
+from eadpr.search.retrieve import DenseSearcher
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Passage
 
@@ -29,7 +29,7 @@ class FoundPassage(NamedTuple):
     id: str
     title: str
     text: str
-    sentence: Sentence | None
+    sentence: ScoredSentence | None
 
 
 def choose_arm(collection: Path) -> str:
@@ -57,7 +57,7 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Fou
     machine.settle(hardware)
     settings = settings.model_copy(update={"depth": k, "candidates": max(k, settings.candidates)})
     path = collection / "records" / "passages.parquet"
-    (rows,), (scores,) = Searcher(path, model, vectors, settings, hardware).search([question], "search")
+    (rows,), (scores,) = DenseSearcher(path, model, vectors, settings, hardware).search([question], "search")
     store, rows = PassageStore(path), rows[rows >= 0]
     passages = [*map(Passage, store.ids(rows), store.titles(rows), store.texts(rows), store.sentences(rows))]
     pointed = point_by(load_encoders(str(model)), question, passages)

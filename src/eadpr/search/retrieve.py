@@ -38,7 +38,7 @@ def retrieve(
     """
     passages = records / "passages.parquet"
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
-    searcher = Searcher(passages, model, vectors, settings, hardware)
+    searcher = DenseSearcher(passages, model, vectors, settings, hardware)
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
         hits = searcher.search([q.question for q in questions], f"retrieve {part}")
@@ -48,7 +48,7 @@ def retrieve(
     return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=block)
 
 
-class Searcher:
+class DenseSearcher:
     """Searches passages, a passages.parquet, by the vectors of a model, and where sentences or tokens are its unit by
     these among the passages that the vectors propose.
 
