@@ -9,7 +9,7 @@ def main(
     *, records, positives, evidence, distractors, pairs, rankings, outcomes, measured, out,
 ):  # fmt: skip
     from eadpr.explorer import explore as explorer
-    from eadpr.explorer.rankings import ExploreInputs
+    from eadpr.explorer.config import ExploreInputs
     from eadpr.report.write import delete_inactive
 
     left = delete_inactive(rankings, [rankings / name for name in explore.rankings])

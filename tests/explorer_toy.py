@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from eadpr.evaluation.outcomes import ReadAnswer
 from eadpr.explorer import explore
-from eadpr.explorer.rankings import ExploreInputs
+from eadpr.explorer.config import ExploreInputs
 from eadpr.report import write as report
 from eadpr.report.config import MeasuredBy
 from eadpr.runtime import files

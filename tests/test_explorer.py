@@ -10,10 +10,9 @@ import pytest
 
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.explorer import command as explore_command
-from eadpr.explorer import explore, rankings
-from eadpr.explorer.config import Explore
+from eadpr.explorer import explore
+from eadpr.explorer.config import Explore, ExploreInputs
 from eadpr.explorer.page import make_page, pack
-from eadpr.explorer.rankings import ExploreInputs
 from eadpr.report.differences import compare
 from eadpr.runtime import files
 from eadpr.storage import tables
@@ -41,10 +40,6 @@ def copied(inputs, tmp_path):
 def unpacked(html: bytes, name: str):
     block = re.search(rb'id="%s">([^<]*)<' % name.encode(), html)[1]
     return json.loads(zlib.decompress(base64.b64decode(block)))
-
-
-def listed(inputs, settings):
-    return {ranking.name: ranking for ranking in rankings.list_rankings(inputs, settings)}
 
 
 def explored(inputs, tmp_path, settings=REPORT, sets=SETS, **options) -> bytes:
@@ -93,7 +88,7 @@ def test_a_row_of_several_trainings_has_their_mean_and_its_first_is_shown(inputs
     columns = unpacked(explored(inputs, tmp_path, several), "columns")
     assert columns["overview"]["main/dev"]["means"]["eadpr"]["top1"][0] == (0.75 + 0.5) / 2
     assert columns["overview"]["main/dev"]["trainings"]["eadpr"] == 2
-    assert columns["arms"] == ["dpr", "eadpr"]
+    assert columns["arms"] == ["bm25", "dpr", "eadpr"]
 
 
 def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(copied, tmp_path):

@@ -10,9 +10,8 @@ import pandas as pd
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions, read_members
 from eadpr.explorer import gather, words
-from eadpr.explorer.config import Explore
+from eadpr.explorer.config import Explore, ExploreInputs
 from eadpr.explorer.page import make_page
-from eadpr.explorer.rankings import ExploreInputs, ShownRanking, list_rankings, read_ranking
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
 from eadpr.report.differences import compare, is_fixed
@@ -40,20 +39,19 @@ def run(
     depth: int = DEPTH,
 ) -> str:
     """Write the page and return a summary of it."""
-    available = {ranking.name: ranking for ranking in list_rankings(inputs, settings)}
-    _check_names("arm", arms, available)
+    _check_names("arm", arms, [name for names in settings.rows.values() for name in names])
     _check_names("set", question_sets, sets.evaluate)
-    shown = [available[name] for name in dict.fromkeys(arms)] or [one for one in available.values() if one.by_default]
+    shown = [*dict.fromkeys(arms)] or [names[0] for names in settings.rows.values()]
     questions = load_questions(inputs.records, read_members(inputs.records, question_sets or sets.evaluate))
-    rankings = [read_ranking(ranking, questions, depth) for ranking in shown]
+    rankings = [gather.read_ranking(inputs.rankings / name / "evaluate.parquet", questions, depth) for name in shown]
     numbers = {}
     records = list(read_questions(inputs.records / "questions.parquet", questions.ids.to_pylist()))
     details = list(gather.details(inputs, shown, records, rankings, settings, numbers))
     data = {
         "collection": collection,
         "depth": depth,
-        "arms": [ranking.name for ranking in shown],
-        "descriptions": [ranking.description for ranking in shown],
+        "arms": shown,
+        "descriptions": [words.describe_ranking(name, settings) for name in shown],
         "readersOfPaths": settings.of_paths,
         "evidence": words.EVIDENCE.get(settings.strategy, f"evidence: what “{settings.strategy}” takes for it"),
         "forms": {name: words.explain_form(name) for form in words.FORMS for name in (form, f"{form}{CUT}")},
@@ -113,14 +111,14 @@ def _question_columns(questions: MeasuredQuestions, records: Sequence[Question])
 
 
 def _measures(
-    inputs: ExploreInputs, shown: Sequence[ShownRanking], questions: MeasuredQuestions, settings: ReportArms
+    inputs: ExploreInputs, shown: Sequence[str], questions: MeasuredQuestions, settings: ReportArms
 ) -> dict[str, Any]:
     """Return each question's first hits and values, and the overview."""
     rows = load_rows(inputs.outcomes, settings.rows, [*questions.members])
     present = rows.rows[rows.rows["by"] == ""]["metric"].unique().tolist()
     deepest = max(int(metric[3:]) for metric in present if metric.startswith("mrr"))
     columns = [metric for metric in settings.columns if metric in present]
-    outcomes = [Outcomes([ranking.outcomes]) for ranking in shown]
+    outcomes = [Outcomes([inputs.outcomes / f"{name}.parquet"]) for name in shown]
     reciprocal = [_sum_values(ranking, questions, f"mrr{deepest}")["sums"] for ranking in outcomes]
     values = {}
     for metric in columns:

@@ -5,29 +5,51 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from eadpr.evaluation.metrics import GIVEN, load_judge
-from eadpr.evaluation.outcomes import ReadAnswer
-from eadpr.explorer.rankings import ExploreInputs, RankedPassages, ShownRanking
+from eadpr.evaluation.outcomes import MeasuredQuestions, ReadAnswer
+from eadpr.explorer.config import ExploreInputs
 from eadpr.explorer.words import PLACEBOS
 from eadpr.report.config import ReportArms
 from eadpr.storage import tables
-from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Span
+from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Ranked, Span
 from eadpr.text.answers import answer_spans
+
+RankedPassages = dict[str, list[tuple[str, float]]]  # by question: passages and scores, best first
+
+
+def read_ranking(path: Path, questions: MeasuredQuestions, depth: int) -> RankedPassages:
+    """Read the first `depth` ranks; raises ValueError for a ranking without these questions, another collection's."""
+    tables.count(path, Ranked)
+    rows = pq.read_table(path, filters=[("rank", "<=", depth)])
+    rows = rows.filter(pc.is_in(rows["question_id"], value_set=questions.ids))
+    if not rows.num_rows:
+        raise ValueError(
+            f"{path} has no passages for the {len(questions.ids):,} questions of the chosen sets: it ranks another"
+            " collection's, or other sets; name a set of sets.evaluate, or run `dvc repro`"
+        )
+    ranked = defaultdict(list)
+    for row in rows.to_pylist():
+        ranked[row["question_id"]].append((row["passage_id"], float(f"{row['score']:.4g}")))
+    return ranked
 
 
 def details(
     inputs: ExploreInputs,
-    shown: Sequence[ShownRanking],
+    shown: Sequence[str],
     questions: Sequence[Question],
     rankings: Sequence[RankedPassages],
     settings: ReportArms,
     numbers: dict[str, int],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the details of every question, in order; `numbers` gets the number of each passage, by first use."""
+    """Yield the details of every question, in order; `shown` are the names of the `rankings`, and `numbers` gets the
+    number of each passage, by first use."""
     judge = load_judge(inputs.records, inputs.positives / "positives.parquet", questions)
     store, relevant, ids = judge.store, judge.relevant, judge.relevant.keys()
     positives = _read_positives(inputs, ids, settings.strategy)
-    scores = [_read_scores(ranking.pairs, ids) for ranking in shown]
+    scores = [_read_scores(inputs.pairs / f"{name}.parquet", ids) for name in shown]
     answers = _read_answers(inputs.outcomes, shown, settings)
     for question in questions:
         ranked = [ranking.get(question.id, []) for ranking in rankings]
@@ -53,14 +75,14 @@ def details(
         }
 
 
-def _read_answers(folder: Path, shown: Sequence[ShownRanking], settings: ReportArms) -> dict[str, list[list[Any]]]:
+def _read_answers(folder: Path, shown: Sequence[str], settings: ReportArms) -> dict[str, list[list[Any]]]:
     """Return by question: reader, ranking (its place in `shown`), passages read, answer, 1 where it is right."""
     measured = {name for names in settings.reading.trainings.values() for name in names}
     answers = defaultdict(list)
     for reader in settings.reading.by:
-        for place, ranking in enumerate(shown):
-            if ranking.name in measured:
-                for row in tables.rows(folder / "answers" / reader / f"{ranking.name}.parquet", ReadAnswer):
+        for place, name in enumerate(shown):
+            if name in measured:
+                for row in tables.rows(folder / "answers" / reader / f"{name}.parquet", ReadAnswer):
                     answers[row.question_id].append([reader, place, row.top_k, row.answer, int(row.right)])
     return answers
 
