@@ -44,7 +44,7 @@ READ = Read(top_k=[5], paths=3, questions=None, seed=0, answer_tokens=10, path_a
 REPORT = ReportArms(
     trainings={"dpr": ["dpr"], "eadpr": ["eadpr"]}, fused=[], columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
     differences=["top1", "mrr3", "aa"], by={"type": ["aa", "top1"]}, baseline="dpr", compare={}, resamples=200,
-    confidence=0.95, seed=0, bins=6, one_hop={}, robustness=NOTHING, reading=NOTHING, of_paths=[], strategy="sentence",
+    confidence=0.95, seed=0, one_hop={}, robustness=NOTHING, reading=NOTHING, of_paths=[], strategy="sentence",
 )  # fmt: skip
 
 PASSAGES = [

@@ -112,13 +112,6 @@ def test_a_new_model_raises_the_logits_of_what_it_attends_to():
     assert (bias[0, 2].argmax(), bias[1, 2].argmax()) == (1, 3)
 
 
-@given(st.lists(st.integers(1, 50), min_size=1, max_size=200), st.integers(1, 9))
-def test_epoch_batches_hold_every_example_once(lengths, batch):
-    found = lessons.epoch_batches(np.array(lengths), batch, np.random.default_rng(3))
-    assert sorted(np.concatenate(found).tolist()) == list(range(len(lengths)))
-    assert max(map(len, found)) <= batch
-
-
 def test_epoch_batches_are_of_similar_length():
     lengths = np.random.default_rng(0).integers(1, 100, size=160)
     spread = [np.ptp(lengths[batch]) for batch in lessons.epoch_batches(lengths, 10, np.random.default_rng(3))]

@@ -19,7 +19,7 @@ from eadpr.supervision.bm25 import BM25, Searcher, index, rank_question_sets
 from tests.toy_records import question, write_records
 
 ROOT = Path(__file__).resolve().parents[1]
-SETTINGS = BM25(k1=0.9, b=0.4, depth=100, fields=["title", "text"], heap_mb=256)
+SETTINGS = BM25(k1=0.9, b=0.4, depth=100, heap_mb=256)
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 
@@ -61,15 +61,6 @@ def test_four_documents_by_hand(tmp_path):
     expected = sorted(((i, score("zebra plain", i)) for i in ("d1", "d2", "d3")), key=lambda hit: -hit[1])
     assert [i for i, _ in found] == [i for i, _ in expected]
     assert [s for _, s in found] == pytest.approx([s for _, s in expected], abs=1e-4)
-
-
-def test_fields_say_what_is_searched(tmp_path):
-    documents = [("d1", "zebra", "grass"), ("d2", "lion", "meat"), ("d3", "", "grass and sun")]
-    text_only = SETTINGS.model_copy(update={"fields": ["text"]})
-    title_only = SETTINGS.model_copy(update={"fields": ["title"]})
-    assert searcher(tmp_path / "both", documents).search(["zebra"])[0][0][0] == "d1"
-    assert searcher(tmp_path / "text", documents, text_only).search(["zebra"]) == [[]]
-    assert [i for i, _ in searcher(tmp_path / "title", documents, title_only).search(["zebra grass"])[0]] == ["d1"]
 
 
 def test_ids_are_any_text(tmp_path):

@@ -337,15 +337,3 @@ def test_a_decoder_that_writes_nothing_between_a_pair_asks_hop_2_in_one_text(tmp
     encoder = load_pretrained(str(write_model(tmp_path / "model", "qwen3")), AUTO)
     expected = encoder.tokenizer("Who was it? Alman was")["input_ids"]
     assert second_ids(encoder, ["Who was it?"], ["Alman was"], 30)[0].tolist() == expected
-
-
-def test_what_our_own_file_says_comes_before_what_sentence_transformers_says(tmp_path):
-    """As in a published folder, which knows of pairs and of how long questions may be; layers are read all the same."""
-    model = write_model(tmp_path / "model", "bert", dense=(12,))
-    own = ResolvedSettings(
-        pooling="mean", similarity="cosine", title="pair", shared=True, question_tokens=9, passage_tokens=20
-    )
-    (model / "encoder.json").write_text(own.model_dump_json())
-    described = read_description(str(model))
-    assert (described.settings, described.dense) == (own, [model / "2_Dense"])
-    assert load_pretrained(str(model), AUTO).dim == 12

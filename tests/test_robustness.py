@@ -46,7 +46,7 @@ QUESTIONS = [
 ]  # fmt: skip
 SETTINGS = RobustnessSettings(
     Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE),
-    BM25(k1=0.9, b=0.4, fields=["title", "text"], depth=10, heap_mb=256),
+    BM25(k1=0.9, b=0.4, depth=10, heap_mb=256),
 )  # fmt: skip
 
 

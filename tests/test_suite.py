@@ -37,7 +37,7 @@ def picked_after(root, file, text):
 
 
 @pytest.mark.parametrize(("file", "wings", "not_wings"), [
-    ("src/eadpr/explorer/overview.py", {"explorer"}, {"two_hops", "publishing", "writers"}),
+    ("src/eadpr/explorer/gather.py", {"explorer"}, {"two_hops", "publishing", "writers"}),
     ("src/eadpr/training/losses.py", {"two_hops", "library"}, {"explorer", "writers"}),
     ("tests/reading_toy.py", {"readers"}, {"two_hops", "explorer"}),
 ])  # fmt: skip

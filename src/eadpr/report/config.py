@@ -48,7 +48,6 @@ class Report(Sampling):
     by: dict[KindName, list[str]]
     baseline: str
     compare: dict[str, str]
-    bins: int = Field(ge=2)
 
     @model_validator(mode="after")
     def _check_compare(self) -> Self:

@@ -54,6 +54,7 @@ BY_KIND = ("aa", "placebo_words", "controlled_aa", "aa_evidence", "placebo", "co
 TOP_K = {"x": "k (passages)", "y": "questions with an answer\nin the top k (%)", "log": True, "marker": ""}
 BEHIND = ("aa_evidence", "placebo", "controlled_aa_evidence")
 LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as DVCLive names it
+BINS = 40  # of the histogram of score differences, about
 OUTER = 0.001  # share of score differences on either side that falls in the outermost bins
 
 T = TypeVar("T")
@@ -189,7 +190,7 @@ def write_plots(
         if KINDS[kind].groups:
             points, title = kind_points(kind, measured.rows, arms, sets), f"Answer awareness by {KINDS[kind].title}"
             write(folder / f"aa_by_{kind}", points, arms, title, by_kind)
-    points = score_difference_points(inputs.records, inputs.pairs, settings.trainings, sets, settings.bins)
+    points = score_difference_points(inputs.records, inputs.pairs, settings.trainings, sets)
     title = "Score differences behind awareness of the evidence"
     write(folder / "score_differences", points, arms, title, score_differences)
 
@@ -230,7 +231,7 @@ def kind_points(kind: KindName, means: pd.DataFrame, arms: Sequence[str], sets: 
     return pd.DataFrame(points, columns=[kind, "share", "pairs", "arm", "metric", "question_set"])
 
 
-def score_difference_points(records: Path, pairs: Path, arms: Rows, sets: Sequence[str], bins: int) -> pd.DataFrame:
+def score_difference_points(records: Path, pairs: Path, arms: Rows, sets: Sequence[str]) -> pd.DataFrame:
     """Return the histograms of `BEHIND`, in the same bins for all of a question set."""
     parts = [pd.DataFrame(columns=["difference", "low", "high", "share", "arm", "metric", "question_set"])]
     for name in sets:
@@ -239,7 +240,7 @@ def score_difference_points(records: Path, pairs: Path, arms: Rows, sets: Sequen
             for metric, scored in of_trainings([pairs / f"{x}.parquet" for x in names], questions, BEHIND):
                 if len(scored.values):
                     values[metric, arm] = scored.values
-        edges = np.array(bin_edges(values.values(), bins) if values else [])
+        edges = np.array(bin_edges(values.values(), BINS) if values else [])
         low, high = edges[:-1], edges[1:]
         for metric, arm in sorted(values, key=lambda key: BEHIND.index(key[0])):
             shares = bin_shares(values[metric, arm], edges)

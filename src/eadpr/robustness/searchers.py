@@ -64,7 +64,7 @@ def search_bm25(joined: Joined, inputs: Inputs, settings: Settings) -> Iterator[
     corpus = inputs.records / "passages.parquet"
     for count in joined.sizes(settings.robustness.counts):
         added = [Passage(f"{ADDED}{row}", *joined.added[row][-2:], None) for row in range(count)]
-        key = cache.fingerprint(cache.code(__file__), files.sha256(corpus), added, settings.bm25.fields)
+        key = cache.fingerprint(cache.code(__file__), files.sha256(corpus), added)
         with cache.workspace("robustness_bm25", key) as folder:
             everything, lucene = folder / "passages.parquet", folder / "lucene"
             tables.write(everything, Passage, chain(tables.rows(corpus, Passage), added))

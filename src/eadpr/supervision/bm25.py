@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,14 +35,13 @@ class BM25(Section):
     k1: float = Field(ge=0)
     b: float = Field(ge=0, le=1)
     depth: int = Field(ge=1, le=1_000_000)
-    fields: list[Literal["title", "text"]] = Field(min_length=1)
     heap_mb: int = Field(ge=64, le=2**20)
 
 
 def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> int:
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out`; return the number of questions."""
     chosen = [read_question_ids(records / "question_sets.parquet", names) for names in (sets.learnt, sets.evaluate)]
-    key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"), bm25.fields)
+    key = cache.fingerprint("bm25", cache.code(__file__), files.sha256(records / "passages.parquet"))
     with cache.workspace("bm25", key) as folder:
         searcher = Searcher(index(records / "passages.parquet", folder, bm25=bm25), bm25=bm25)
 
@@ -63,7 +62,7 @@ def rank_question_sets(records: Path, out: Path, *, bm25: BM25, sets: Sets) -> i
 def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
     """Return the Lucene index of `passages` in `folder`, and build it if it is not there.
 
-    One field is searched: the chosen fields of a passage, joined by a line break (`title\\ntext`), through Anserini's
+    One field is searched: title and text of a passage, joined by a line break as in DPR, through Anserini's
     English analysis (Porter stems, Lucene's stop words). A complete index is renamed to its final name, which has
     Pyserini's version.
     """
@@ -75,9 +74,9 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
             files.discard(unfinished)
     documents = folder / "documents"
     documents.mkdir()
-    count = _write_documents(passages, documents, bm25.fields)
+    count = _write_documents(passages, documents)
     if not count:
-        raise ValueError(f"{passages} holds no passage with a {' or '.join(bm25.fields)} to search")
+        raise ValueError(f"{passages} holds no passage with a title or text to search")
     arguments = f"-collection JsonCollection -generator DefaultLuceneDocumentGenerator -quiet -threads {engine.cores()}"
     arguments += f" -memoryBuffer {bm25.heap_mb // 4}"
     with files.replacing(final) as temporary:
@@ -95,13 +94,13 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
     return final
 
 
-def _write_documents(passages: Path, folder: Path, fields: Sequence[str]) -> int:
+def _write_documents(passages: Path, folder: Path) -> int:
     """Write JSON lines for Anserini, which gives each file to one thread; return the number of documents."""
     count = 0
-    for number, batch in enumerate(tables.batches(passages, Passage, columns=["id", *fields])):
+    for number, batch in enumerate(tables.batches(passages, Passage, columns=["id", "title", "text"])):
         with (folder / f"{number:06d}.jsonl").open("w", encoding="utf-8") as file:
-            for passage_id, *values in zip(*(batch.column(name).to_pylist() for name in ("id", *fields)), strict=True):
-                if contents := "\n".join(values).strip():
+            for passage_id, title, text in zip(*batch.to_pydict().values(), strict=True):
+                if contents := f"{title}\n{text}".strip():
                     file.write(json.dumps({"id": passage_id, "contents": contents}) + "\n")
                     count += 1
     return count
