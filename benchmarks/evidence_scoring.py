@@ -16,10 +16,10 @@ from torch.nn.functional import cross_entropy
 from benchmarks import data
 from benchmarks.runner import Comparison, Goal, Side, fastest, within
 from eadpr.supervision import small_t5
-from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt
 from eadpr.supervision.answer_nll import Request, answer_nlls
 from eadpr.supervision.config import Annotator, EvidenceSettings
 from eadpr.supervision.evidence import Annotate
+from eadpr.supervision.qa_model import Manifest, Model, Prompt
 
 
 class Size(NamedTuple):

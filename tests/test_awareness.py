@@ -17,10 +17,10 @@ from eadpr.search import probe as probing
 from eadpr.search.config import Probe
 from eadpr.storage import tables
 from eadpr.storage.records import PairScore, Passage, Positive, Question, SetMember, Span
-from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
+from eadpr.supervision.qa_model import Manifest, Prompt, write_manifest
 from tests.supervision_toy import EVIDENCE, HARDWARE
 
 VARIANTS = ("masked", "distractor", *PLACEBOS, "sentence")

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
-from eadpr.supervision.annotator_manifest import Manifest, Prompt
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate
 from eadpr.supervision.forms import Forms, cut
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.placebos import choose_placebos
+from eadpr.supervision.qa_model import Manifest, Prompt
 from eadpr.text.answers import answer_spans, has_answer
 from eadpr.text.spans import sentences, without
 from tests.supervision_toy import EVIDENCE, write_collection

@@ -14,12 +14,12 @@ from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, Passage, Positive, Question, ScoredSpan, Span
 from eadpr.supervision import answer_nll, evidence, qa_model, small_t5
-from eadpr.supervision.annotator_manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate, Choose, choose_by_nll, find_by_rule, find_evidence, windows
 from eadpr.supervision.pairs import Pair
+from eadpr.supervision.qa_model import Manifest, Model, Prompt, write_manifest
 from tests.killed import scramble
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import ALLOW_ALL

@@ -15,10 +15,10 @@ from eadpr.settings.resolve import load
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, Passage, Positive, Question, SetMember
 from eadpr.supervision import qa_model, small_t5
-from eadpr.supervision.annotator_manifest import Manifest, Model, write_manifest
 from eadpr.supervision.config import PLACEBOS, Distractors, Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
+from eadpr.supervision.qa_model import Manifest, Model, write_manifest
 from tests.repository import ROOT
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, TOWNS
 

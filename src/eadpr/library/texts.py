@@ -18,12 +18,12 @@ from eadpr.runtime.model_folders import model_files
 from eadpr.storage import engine
 from eadpr.storage.records import Evidence, Passage, Question, Span
 from eadpr.supervision import qa_model
-from eadpr.supervision.annotator_manifest import NAME, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings, Strategy
 from eadpr.supervision.evidence import Annotate, make_scorer
 from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, cut
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import mask_answers
+from eadpr.supervision.qa_model import MANIFEST, Manifest, Model, Prompt, read_manifest
 
 Rows = Iterable[Mapping[str, Any]]
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
@@ -137,7 +137,7 @@ def _make_annotator(annotator: Path | str | None = None, evidence: Strategy | No
     folder, hardware = Path(annotator or ""), Machine(threads=engine.cores(), deterministic=False, precision="float32")
     if annotator is None:
         manifest = Manifest("none", UNIFIEDQA, [], {})
-    elif (folder / NAME).is_file() or (isinstance(annotator, Path) and not folder.is_dir()):
+    elif (folder / MANIFEST).is_file() or (isinstance(annotator, Path) and not folder.is_dir()):
         manifest = read_manifest(folder)
     else:
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], model_files(str(annotator)).sha256)

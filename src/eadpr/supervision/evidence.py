@@ -27,12 +27,11 @@ from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.records import Evidence, ScoredSpan, Span
-from eadpr.supervision import annotator_manifest, pairs, placebos, qa_model
-from eadpr.supervision.annotator_manifest import Manifest
+from eadpr.supervision import pairs, placebos, qa_model
 from eadpr.supervision.answer_nll import Request, answer_nlls
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.qa_model import QaModel
+from eadpr.supervision.qa_model import Manifest, QaModel
 from eadpr.text import spans
 from eadpr.text.answers import merge
 
@@ -65,7 +64,7 @@ def find_evidence(
 ) -> int:
     """Write a row for every strategy and positive (`settings.positive`: each or the first) of the questions trained or
     evaluated on; return the number of rows. Finished shards stay in the cache until `out` is written."""
-    manifest = annotator_manifest.read_manifest(annotator_folder)
+    manifest = qa_model.read_manifest(annotator_folder)
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positive_table, annotator_folder]
