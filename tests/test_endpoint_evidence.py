@@ -8,10 +8,10 @@ import pytest
 from eadpr.settings import resolve as params
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, Passage, Question, Span
-from eadpr.supervision.annotator_manifest import Manifest, Prompt, write_manifest
 from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair
+from eadpr.supervision.qa_model import Manifest, Prompt, write_manifest
 from eadpr.writers.evidence import by_endpoint, choose_spans, parse_numbers
 from tests import small_collection
 from tests.chat_server import chatting, task
