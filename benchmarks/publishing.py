@@ -84,8 +84,9 @@ def run_card(
             raise ValueError(f"{folder / 'README.md'} sets {name} {done} times; publish the folder again")
     left = {"HERE": str(folder), "QUESTIONS": list(questions), "PASSAGES": list(passages)}
     exec(compile(code, str(folder / "README.md"), "exec"), left)
-    beir, rows = left["ForBeir"](), [{"title": title, "text": text} for title, text in passages]
-    left["beir_scores"] = beir.encode_queries(questions) @ beir.encode_corpus(rows).T
+    if "ForBeir" in left:
+        beir, rows = left["ForBeir"](), [{"title": title, "text": text} for title, text in passages]
+        left["beir_scores"] = beir.encode_queries(questions) @ beir.encode_corpus(rows).T
     return left
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import maxsim
 
 from benchmarks import publishing as measured
 from eadpr.library.scorers import make_scorer
@@ -22,7 +23,7 @@ from eadpr.search.encode import encode
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, Passage
 from eadpr.training.config import AUTO, ResolvedSettings
-from eadpr.training.encoder import TextEncoder, load, save
+from eadpr.training.encoder import TextEncoder, load, load_pretrained, save
 from tests import small_collection as small
 from tests.repository import ROOT
 from tests.test_encoder_settings import PROMPTS
@@ -104,6 +105,35 @@ def test_the_cards_code_scores_as_the_pipeline(tmp_path):
     exact = ours.questions @ vectors.astype(np.float32).T
     for name in ("faiss", "numpy"):
         assert measured.compared(found[name], exact, 10) == (pytest.approx(0, abs=1e-5), len(QUESTIONS))
+
+
+def test_the_card_of_an_arm_of_tokens_scores_as_the_pipeline(tmp_path):
+    made = make(tmp_path)
+    write_json(made / "models" / "arm" / "encoder.json", json.loads(
+        (made / "models" / "arm" / "encoder.json").read_text()
+    ) | {"unit": "token"})  # fmt: skip
+    publish(made, tmp_path / "published")
+    left = measured.run_card(tmp_path / "published", QUESTIONS, texts(made))
+    titles, bodies = zip(*texts(made), strict=True)
+    score = make_scorer(made / "models" / "arm").score
+    ours = np.stack([score([question] * len(titles), titles, bodies) for question in QUESTIONS])
+    np.testing.assert_allclose(left["scores"], ours, atol=1e-5, rtol=0)
+    assert load_pretrained(str(tmp_path / "published"), AUTO).settings.unit == "passage"  # a base.model again
+    asked = left["model"].encode_query(left["asked"])
+    sums = maxsim(asked, left["model"].encode_document(left["passages"]))  # ColBERT's
+    np.testing.assert_allclose(sums, ours * np.array([[len(tokens)] for tokens in asked]), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(("unit", "shared", "parts"), [
+    ("sentence", True, []), ("token", False, []), ("token", True, ["vectors"]),
+])  # fmt: skip
+def test_parts_that_no_library_matches_are_refused(tmp_path, unit, shared, parts):
+    made = make(tmp_path, shared=shared)
+    path = made / "models" / "arm" / "encoder.json"
+    write_json(path, json.loads(path.read_text()) | {"unit": unit})
+    with pytest.raises(ValueError, match=f"{unit} .encoder.unit.*encoder.shared"):
+        publish(made, tmp_path / "published", parts=parts)
+    assert not (tmp_path / "published").exists()
 
 
 def test_pyserini_finds_the_same_without_a_java_of_ones_own(tmp_path):

@@ -114,17 +114,23 @@ def write_card(
     separator = _choose_separator(encoder)
     values = {
         **about, **settings.model_dump(), **_texts(settings, separator), "commit": commit, "separator": separator,
-        "dim": encoder.dim, "pool": f"{POOL[settings.pooling]}\n    {RETURN[settings.similarity]}",
+        "dim": encoder.token_dim or encoder.dim, "pool": f"{POOL[settings.pooling]}\n    {RETURN[settings.similarity]}",
         "scale": f"{settings.loss_scale:g}", "normalised": settings.similarity == "cosine",
         "question_side": "" if settings.shared else SIDES[0], "passage_side": "" if settings.shared else SIDES[1],
         "measured": _table(measures), "training": "{" + ",\n ".join(sections) + "}",
     }  # fmt: skip
-    blocks = {"always", "one" if settings.shared else "two", settings.similarity, settings.title, *parts}
+    blocks = {"always", settings.title, *parts}
+    if by_token := settings.unit == "token":
+        blocks.add("token")
+    else:
+        blocks |= {"vector", "one" if settings.shared else "two", settings.similarity}
     if FORBIDS.search(f"{about['data']} {about['base']}"):
         blocks.add("forbidden")
     if settings.prompts != NO_PROMPTS:
         blocks.add("prompts")
-    if encoder.projection is None:  # of transformers and Pyserini, neither has layers above the pooled state
+    if (
+        encoder.projection is None and not by_token
+    ):  # of transformers and Pyserini, neither has layers above the pooled state
         blocks.add("transformers")
         if "vectors" in parts and settings.pooling != "last":
             blocks.add("pyserini")

@@ -16,6 +16,8 @@ from eadpr.search.vectors import Vectors
 from eadpr.training.encoder import Encoders, TextEncoder, load, settings_of
 from eadpr.training.self_description import MODEL, SETTINGS
 
+LIBRARY = "sentence_transformers"
+
 
 def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card: Callable[[TextEncoder], str]) -> None:
     """Write an arm of the folder data/<collection> to the new folder `out`, whole or not at all.
@@ -27,8 +29,12 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
     settings = settings_of(model)
-    if settings.unit != "passage":
-        raise ValueError(f"{model} has encoder.unit {settings.unit}, which no published form knows; name another arm")
+    parts, by_token = list(parts), settings.unit == "token"
+    if settings.unit == "sentence" or (by_token and (parts or not settings.shared)):
+        raise ValueError(
+            f"{model} matches each {settings.unit} (encoder.unit), and encoder.shared is {settings.shared}; published"
+            " can be: one vector of a passage, or tokens of one encoder (encoder.shared: true) without --with"
+        )
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     folders = ("", "") if settings.shared else SIDES
     with files.new_folder(out) as folder:
@@ -37,6 +43,8 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
             shutil.copytree(model / side, folder / subfolder, copy_function=shutil.copyfile, dirs_exist_ok=True)
         if not settings.shared:
             _write_router(folder)
+        if by_token:
+            _write_tokens(folder, encoders.passage)
         if "onnx" in parts:
             for subfolder, encoder in dict(zip(folders, encoders, strict=True)).items():
                 optional.write_onnx(encoder, folder / subfolder / "onnx" / "model.onnx")
@@ -47,9 +55,39 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
         files.write_text(folder / "README.md", card(encoders.passage))
 
 
+def _write_tokens(folder: Path, encoder: TextEncoder) -> None:
+    """Write sentence-transformers' files of a `MultiVectorEncoder` (6.2) over those of pooled vectors.
+
+    It scores as `late_scores` does: unit vectors of the tokens, special ones left out, and the mean of a question's
+    highest cosines, its `meanmaxsim`. Its other score, `maxsim`, is the sum.
+    """
+    shutil.rmtree(folder / "1_Pooling")
+    special = encoder.tokenizer.convert_ids_to_tokens(encoder.special.tolist())
+    modules = {
+        "": ("base.modules.transformer.Transformer", {}),
+        "1_Normalize": ("base.modules.normalize.Normalize", {"module_input_name": "token_embeddings"}),
+        "2_MultiVectorMask": (
+            "multi_vector_encoder.modules.multi_vector_mask.MultiVectorMask",
+            {"skiplist_words": special, "skiplist_tasks": ["query", "document"]},
+        ),
+    }
+    listed = []
+    for path, (kind, config) in modules.items():
+        listed.append({"idx": len(listed), "name": str(len(listed)), "path": path, "type": f"{LIBRARY}.{kind}"})
+        if path:
+            files.write_json(folder / path / "config.json", config)
+    files.write_json(folder / "modules.json", listed)
+    lengths = {"query_length": encoder.settings.question_tokens, "document_length": encoder.settings.passage_tokens}
+    for name, changes in (
+        ("sentence_bert_config.json", lengths),
+        (MODEL, {"model_type": "MultiVectorEncoder", "similarity_fn_name": "meanmaxsim"}),
+    ):
+        files.write_json(folder / name, files.read_json(folder / name) | changes)
+
+
 def _write_router(folder: Path) -> None:
     """Write sentence-transformers' files for two encoders. Without a route, as by `encode`, it refuses texts."""
-    kind = "sentence_transformers.models"
+    kind = f"{LIBRARY}.models"
     files.write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": f"{kind}.Router"}])
     types: dict[str, str] = {}
     structure = {}

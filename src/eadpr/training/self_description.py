@@ -96,7 +96,7 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
         kind = read_class(name, revision, setting=setting)
         if kind != "SentenceTransformer":
             raise ValueError(f"{files.label} is a {kind}, which makes no one vector of a text; choose an encoder")
-    if modules is None or (own and modules[0].type.endswith(".Router")):
+    if modules is None or (own and modules[-1].type.endswith((".Router", ".MultiVectorMask"))):  # as published
         return Description(files.label, own or SILENT)
     description = _follow(files, modules)
     return description._replace(settings=own) if own else description
