@@ -145,7 +145,7 @@ class Batcher:
             without_placebo=columns.placebos.count(None),
             truncated=int(truncated_CQ.sum()),
             parts_Q2T=parts_Q2T,
-            without_rest=int((~masks.parts_Q).sum()),
+            without_rest=0 if masks.parts_Q is None else int((~masks.parts_Q).sum()),
         )
 
     def _false_negatives(self, chosen: Sequence[int], columns_P: np.ndarray, keys: Sequence[int]) -> np.ndarray:

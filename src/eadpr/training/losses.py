@@ -24,17 +24,17 @@ class Masks(NamedTuple):
     `contrast_CQ` (C, B): the question takes part in comparison c of L_HN, as its passages differ. With balance `none`
     there is one comparison, of positive and distractor; with `placebo` one, of placebo and distractor; with `both` two.
     `placebos_Q` (B,): the question has a placebo; (0,) without columns of placebos.
-    `parts_Q` (B,): the encoder reads both evidence and rest of the question's positive; (0,) where no loss asks.
+    `parts_Q` (B,): the encoder reads both evidence and rest of the question's positive; None where no loss asks.
     """
 
     negatives_QN: Tensor
     distractors_QQ: Tensor
     contrast_CQ: Tensor
     placebos_Q: Tensor
-    parts_Q: Tensor = torch.zeros(0, dtype=torch.bool)
+    parts_Q: Tensor | None = None  # no tensor, since one made at import moves the last bits of a training
 
     def to(self, device: str) -> Self:
-        return Masks(*(mask.to(device, non_blocking=True) for mask in self))  # type: ignore[return-value]
+        return Masks(*(mask if mask is None else mask.to(device, non_blocking=True) for mask in self))  # type: ignore[return-value]
 
 
 def make_masks(present_P: Tensor, false_QP: Tensor, contrast_CQ: Tensor, placebos_Q: Tensor) -> Masks:
