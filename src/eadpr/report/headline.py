@@ -52,7 +52,8 @@ def _compare(
     (difference,) = compare([(*sides, is_fixed(best, reference))], settings)
     counts = {len(settings.trainings[arm]) for arm in (best, reference)}
     seeds = "one training each, and another seed gives another" if counts == {1} else f"{max(counts)} trainings"
+    points = md.bounded(difference.interval, sign="+") if difference else md.NONE
     return (
-        f"{md.title(column)} of {best} − {reference}: {md.difference(difference and difference.interval)} points over"
+        f"{md.title(column)} of {best} − {reference}: {points} points over"
         f" {len(sides[0][0]):,} questions ({100 * settings.confidence:g} % interval; {seeds})."
     )
