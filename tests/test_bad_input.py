@@ -54,7 +54,7 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, passages: str = "p.js
 @pytest.mark.parametrize(("name", "content", "said"), [
     ("p.jsonl.gz", gzip.compress(PASSAGES * 99, mtime=0)[:-12], r" is truncated, damaged .*\(.*\); copy"),
     ("p.jsonl", PASSAGES + PASSAGES, r", line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"),
-    ("q.jsonl", b'{"question": "q", "answers": [" "]}\n', r", line 1: answers\[0\] is ' ', .*; remove it, or set"),
+    ("q.jsonl", b'{"question": "q", "answers": [" "]}\n', r", line 1: answers\[0\] is ' ', .*; that makes 1 of 1"),
     ("p.jsonl", b'{"text": "caf\xe9"}\n', ", line 1: byte 0xe9 is not UTF-8; convert the file, e.g. with iconv"),
 ])  # fmt: skip
 def test_one_line_names_file_place_and_remedy(earlier, monkeypatch, capsys, name, content, said):
