@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from eadpr.settings.add_collection import Added
+
+SCRATCH = re.compile(r"\S*/eadpr-add-\w+/")  # where nobody can look
+SHARE = 0.2  # of the questions, held out where no test questions are named
 
 
 def main(
@@ -20,7 +29,7 @@ def main(
     columns: list[str] = typer.Option([], help="FIELD=COLUMN of the passages, as text=body; again for each."),
     question_columns: list[str] = typer.Option([], help="FIELD=COLUMN of the questions, as answers=gold."),
     share: float = typer.Option(
-        None, min=0.01, max=0.9, help="Share held out where no test questions are given.", show_default="0.2"
+        None, min=0.01, max=0.9, help="Share held out where no test questions are given.", show_default=str(SHARE)
     ),
     split_words: int = typer.Option(None, min=20, help="Split longer documents into passages of about so many words."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file; data/ is beside it."),
@@ -28,8 +37,69 @@ def main(
     dry_run: bool = typer.Option(False, help="Read the files, show what is understood of them, and write nothing."),
 ) -> None:
     """Bring a collection's files in: eadpr add NAME --passages FILE --questions FILE, or NAME FOLDER."""
-    options = dict(locals())
-    from eadpr.settings.add_program import add
+    from eadpr.corpus.formats.columns import parse_columns
+    from eadpr.corpus.formats.shapes import recognise
+    from eadpr.settings.add_collection import add_files, add_own, is_described, track
 
-    for line in add(**options | {"files": files or []}):
+    if bool(files) == bool(passages or questions):
+        raise ValueError("give either --passages and --questions, or files or a folder")
+    if test_questions and (files or share is not None):
+        raise ValueError("--test-questions is for --passages and --questions alone, and none of these is then held out")
+    if files and is_described(name, params):
+        if dry_run or columns or question_columns or split_words or share is not None:
+            raise ValueError(f"{name} is there already; --dry-run, --share, --split-words, columns are for a new one")
+        added = add_files(name, files, params=params)
+    else:
+        share = SHARE if share is None else share
+        with recognise(files or [], passages=passages, questions=questions, test_questions=test_questions) as inputs:
+            inputs = inputs._replace(columns=parse_columns(columns), question_columns=parse_columns(question_columns))
+            added = add_own(name, inputs, share=share, split_words=split_words, params=params, dry_run=dry_run)
+        typer.echo(inputs.description)
+    for line in _report_lines(added, share):
         typer.echo(line)
+    if dvc and not dry_run:
+        track(added.folder, repository=params.absolute().parent)
+    for line in added.report["first"] if dry_run else _next_steps(name, added, params):
+        typer.echo(line)
+    if dry_run:
+        typer.echo("add: nothing was written (--dry-run)")
+
+
+def _report_lines(added: Any, share: float | None) -> Iterator[str]:
+    report = added.report
+    if not report:
+        yield "the files were not read yet: `dvc repro` reads them"
+    for file, columns in report.get("columns", {}).items():
+        fields = [field if field == column else f"{field} from {column}" for field, column in columns["read"].items()]
+        unread = f"; not read: {', '.join(columns['unread'])}" if columns["unread"] else ""
+        yield f"{file}: {', '.join(fields)}{unread}"
+    for question_set, counts in sorted(report.get("sets", {}).items()):
+        bare, hopeless = counts["without_positive"], counts.get("without_either", 0)
+        line = f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive"
+        if bare > hopeless and not counts["without_answers"]:
+            line += ", for which BM25 will look for one that holds an answer"
+        if hopeless:
+            line += f"; {hopeless:,} have neither that nor an answer to look for: never learnt from, wrong if evaluated"
+        yield line
+    if report.get("unheld"):
+        yield report["unheld"]
+    for kind, odd in report.get("odd_rows", {}).items():
+        yield f"{odd['count']:,} of {odd['of']:,} {kind}: {SCRATCH.sub('made into ', '; '.join(odd['first']))}"
+    if own := report.get("own_documents"):
+        yield f"{own:,} questions are passages too, by id or text: neither ranked for themselves nor their negatives"
+    for question_set, count in report.get("in_both", {}).items():
+        yield f"{question_set}: {count:,} of its questions are trained on too, word for word; results will flatter"
+    if added.held_out:
+        how = "by the title of the first positive where one is given, else by question"
+        yield f"own/test is held out of the questions, about {share:.0%}, {how} (test_share in {added.file})"
+
+
+def _next_steps(name: str, added: Added, params: Path) -> Iterator[str]:
+    command = f"dvc exp run -S collection={name}"
+    if not added.answers:
+        from eadpr.settings.resolve import load, with_distractors
+
+        yield "without answers there is no evidence: leave out the arms that train on distractors"
+        command += "".join(f" -S '~active.{arm}'" for arm in with_distractors(load(params)))
+    passages = f", {added.report['passages']:,} passages" if added.report else ""
+    yield f"add: {name} is in {added.folder}{passages}; next: {command}"
