@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
-
-if TYPE_CHECKING:
-    from eadpr.settings.add_collection import Added
 
 SCRATCH = re.compile(r"\S*/eadpr-add-\w+/")  # where nobody can look
 SHARE = 0.2  # of the questions, held out where no test questions are named
@@ -59,10 +56,9 @@ def main(
         typer.echo(line)
     if dvc and not dry_run:
         track(added.folder, repository=params.absolute().parent)
-    for line in added.report["first"] if dry_run else _next_steps(name, added, params):
+    written_nothing = [*added.report.get("first", []), "add: nothing was written (--dry-run)"]
+    for line in written_nothing if dry_run else _next_steps(name, added, params):
         typer.echo(line)
-    if dry_run:
-        typer.echo("add: nothing was written (--dry-run)")
 
 
 def _report_lines(added: Any, share: float | None) -> Iterator[str]:
@@ -94,7 +90,7 @@ def _report_lines(added: Any, share: float | None) -> Iterator[str]:
         yield f"own/test is held out of the questions, about {share:.0%}, {how} (test_share in {added.file})"
 
 
-def _next_steps(name: str, added: Added, params: Path) -> Iterator[str]:
+def _next_steps(name: str, added: Any, params: Path) -> Iterator[str]:
     command = f"dvc exp run -S collection={name}"
     if not added.answers:
         from eadpr.settings.resolve import load, with_distractors

@@ -264,8 +264,7 @@ def _save_side(folder: Path, encoder: TextEncoder, max_tokens: int) -> None:
     tokenizer.save_pretrained(folder)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     if encoder.projection is not None:
-        encoder.projection.save(folder)
-        modules += encoder.projection.parts
+        modules += encoder.projection.save(folder)
     if encoder.settings.similarity == "cosine":
         modules.append((f"{len(modules)}_Normalize", "Normalize"))
     _write_sentence_transformers(folder, encoder, modules, max_tokens)

@@ -42,17 +42,15 @@ class Projection(torch.nn.Module):
                 part.load_state_dict({name.rpartition(".")[2]: weight.float() for name, weight in weights.items()})
         return projection
 
-    @property
-    def parts(self) -> Sequence[tuple[str, str]]:
-        """The folder and the kind of each module of sentence-transformers, by its numbers."""
-        return [(f"{number}_Dense", "Dense") for number in range(2, 2 + len(self.shapes))]
-
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path) -> list[tuple[str, str]]:
+        """Write each layer; return its folder and kind, numbered as sentence-transformers' modules are."""
         fields = {"in_features", "out_features", "bias", "activation_function"}
-        for (name, _), linear, shape in zip(self.parts, self.linears, self.shapes, strict=True):
+        names = [f"{number}_Dense" for number in range(2, 2 + len(self.shapes))]
+        for name, linear, shape in zip(names, self.linears, self.shapes, strict=True):
             write_json(folder / name / "config.json", shape.model_dump(include=fields))
             weights = {f"linear.{key}": value.contiguous() for key, value in linear.state_dict().items()}
             save_file(weights, folder / name / WEIGHTS, {"format": "pt"})
+        return [(name, "Dense") for name in names]
 
 
 def load_projection(folder: Path) -> Projection | None:

@@ -169,9 +169,8 @@ class _Files:
         kinds = [module.type for module in modules or []]
         if any(kind.endswith(".Router") for kind in kinds):
             kinds += (self.read("router_config.json", dict[str, dict[str, Any]]) or {}).get("types", {}).values()
-        for kind in kinds:
-            if not str(kind).startswith("sentence_transformers."):
-                raise self.refuse("modules.json", f"holds {kind}, which is no class of sentence-transformers")
+        if others := [kind for kind in map(str, kinds) if not kind.startswith("sentence_transformers.")]:
+            raise self.refuse("modules.json", f"holds {others[0]}, which is no class of sentence-transformers")
         return modules
 
     def refuse(self, file: str, reason: str) -> ValueError:
