@@ -49,6 +49,8 @@ NONE = {"question": "When?", "answers": ["1815"], "text": "Nothing is said of it
 
 def test_what_is_made_of_a_row():
     one, other = distractors([ROW, NONE])
+    rows = [ROW, NONE, ROW | {"answers": ["x"], "answer_kind": "regex"}]
+    assert list(annotate(rows)) == [([(0, 23)], None), ([], "no_evidence"), ([], "no_answer")]
     assert one.variants == {
         "positive": ADA,
         "distractor": "Her mother liked it there much. She wrote it.",
@@ -95,11 +97,6 @@ def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
 def test_what_is_no_row_is_refused_with_what_rows_may_be(rows):
     with pytest.raises(TypeError, match=r"^row 0 is .*; rows may be dictionaries, a table"):
         list(annotate(rows))
-
-
-def test_the_evidence_of_rows_and_why_there_is_none():
-    rows = [ROW, NONE, ROW | {"answers": ["x"], "answer_kind": "regex"}]
-    assert list(annotate(rows)) == [([(0, 23)], None), ([], "no_evidence"), ([], "no_answer")]
 
 
 def test_rows_to_train_on():
@@ -293,7 +290,6 @@ SPARSE = {"config_sentence_transformers.json": {"model_type": "SparseEncoder"}}
     ({"config.json": {"architectures": ["HF_ColBERT"]}}, r"config\.json: HF_ColBERT is no encoder of one vector"),
     ({"config_sentence_transformers.json": {"model_type": "Reranker"}}, "model_type Reranker is not known here"),
     ({"modules.json": [{"path": "", "type": "pylate.models.Dense.Dense"}]}, "holds pylate.models.Dense.Dense"),
-    ({"modules.json": [{"path": "", "type": "evil.M"}]} | SPARSE, "modules.json: holds evil.M, which is no class of"),
     ({"modules.json": [{"path": "", "type": "sentence_transformers.models.Router"}],
       "router_config.json": {"types": {"a": "evil.M"}}} | SPARSE, "modules.json: holds evil.M, which is no class of"),
 ])  # fmt: skip

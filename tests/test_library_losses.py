@@ -51,8 +51,7 @@ def test_equal_to_the_pipelines(seed, count, hard, balance):
     contrasts = [has] * (balance != "placebo") + [has & placebos & ~alike] * (balance != "none")
     keys = [[0 if there else None for there in block] for block in (own_hard, has, placebos)]
     columns = ColumnBlocks([0] * count, *keys[:2], keys[2] if balance != "none" else [])
-    given_placebos = placebos if balance != "none" else placebos[:0]
-    masks = make_masks(*map(torch.tensor, (columns.present_P, held, np.array(contrasts), given_placebos)))
+    masks = make_masks(*map(torch.tensor, (columns.present_P, held, np.array(contrasts), placebos)))
     weights = {"lambda_": 0.5, "tau1": 0.7, "tau2": 0.3, "balance": balance, "placebo": 0.2 * (balance != "none")}
     found = evidence_loss(
         scores,
