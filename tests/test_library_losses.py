@@ -218,7 +218,7 @@ def test_the_cached_loss_has_the_same_gradients(model):
 def test_matryoshka_wraps_it(model):
     loss = EvidenceLoss(model, similarity="cosine")
     given_, columns = loss.text_masks(features(model, *ROWS)), [vectors(model, column) for column in ROWS]
-    expected = sum(loss.vector_loss([column[:, :size] for column in columns], given_).item() for size in (16, 8))
+    expected = sum(loss.of_vectors([column[:, :size] for column in columns], given_).item() for size in (16, 8))
     found = MatryoshkaLoss(model, loss, [16, 8])(features(model, *ROWS), None).item()
     assert found == pytest.approx(expected, abs=1e-4)
 

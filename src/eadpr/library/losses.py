@@ -106,9 +106,9 @@ class EvidenceLoss(nn.Module):
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         features = list(sentence_features)
         masks = self.text_masks(features)
-        return self.vector_loss([self.model(column)["sentence_embedding"] for column in features], masks)
+        return self.of_vectors([self.model(column)["sentence_embedding"] for column in features], masks)
 
-    def vector_loss(self, vectors: Sequence[Tensor], masks: dict[str, Tensor]) -> Tensor:
+    def of_vectors(self, vectors: Sequence[Tensor], masks: dict[str, Tensor]) -> Tensor:
         """Compute the loss from the vectors of each column, each (B, D), and the masks of their texts."""
         by_role = self._by_role(vectors)
         columns = [*by_role["positive"]]
@@ -186,7 +186,7 @@ def cached(loss: EvidenceLoss, mini_batch_size: int = 32) -> nn.Module:
         def calculate_loss(
             self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
         ) -> Tensor:
-            value = loss.vector_loss([torch.cat(column) for column in reps], self.masks)
+            value = loss.of_vectors([torch.cat(column) for column in reps], self.masks)
             if with_backward:
                 value.backward()
                 value = value.detach()
