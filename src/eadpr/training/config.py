@@ -93,16 +93,12 @@ class ResolvedSettings(EncoderSettings):
     def describe(self) -> str:
         """Return the settings as one line for people."""
         prompts = f"prompts {self.prompts.question!r} and {self.prompts.passage!r}"
+        pooled = f"{self.pooling} pooling, " + (self.similarity if self.unit == "passage" else "cosine, best sentence")
+        similarity = "late interaction of tokens" if self.unit == "token" else pooled
         return (
-            f"{self._similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"
+            f"{similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"
             f" title {self.title}, at most {self.question_tokens} and {self.passage_tokens} tokens"
         )
-
-    @property
-    def _similarity(self) -> str:
-        if self.unit == "token":
-            return "late interaction of tokens"
-        return f"{self.pooling} pooling, " + (self.similarity if self.unit == "passage" else "cosine, best sentence")
 
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.
