@@ -16,7 +16,7 @@ MACHINE = {"threads": 1, "deterministic": True, "precision": "float32"}
 ENCODE = {"shard_passages": 16, "window_passages": 8, "token_budget": 64}
 SETS = {"train": ["toy/train"], "evaluate": ["toy/dev"], "annotator": []}
 FAISS = {"search": "", "candidates": 10, "train_passages": 1_500, "seed": 0}
-RETRIEVE = {"depth": 10, "candidates": 20, "index": "exact", "faiss": FAISS}
+RETRIEVE = {"depth": 10, "candidates": 20, "sentences": 2, "index": "exact", "faiss": FAISS}
 
 
 def passages(count: int = 37) -> list[Passage]:

@@ -4,8 +4,10 @@ from math import log2
 
 import pytest
 
+from eadpr.report import markdown
 from eadpr.storage import tables
-from eadpr.storage.records import Outcome, PairScore, Passage, Positive, Question, Ranked
+from eadpr.storage.rankings import SENTENCES, MatchedSentence
+from eadpr.storage.records import Outcome, PairScore, Passage, Positive, Question, Ranked, Span
 from tests.evaluated import POSITIVES, QUESTIONS, RANKINGS, SETS, summary, write_inputs
 from tests.evaluated import evaluated as measure
 
@@ -145,3 +147,24 @@ def test_scores_of_a_model_that_diverged_are_refused(inputs):
     tables.write(inputs / "pairs" / "dpr.parquet", PairScore, [PairScore("q1", "p1", "positive", float("nan"))])
     with pytest.raises(ValueError, match="a score is not a finite number"):
         evaluated(inputs, "dpr")
+
+
+def test_the_matched_sentence_of_a_right_first_passage_is_judged_by_the_annotated_evidence(inputs):
+    """q1's sentence overlaps the gold of 18 to 25; that of q4 ends where the gold begins; q3's first passage has no
+    gold, and q5's gold is in a passage that is second."""
+    tables.write(inputs / "positives" / "positives.parquet", Positive, [
+        Positive("q1", "p1", "given", [Span(0, 2), Span(18, 25)]), Positive("q3", "p4", "given", None),
+        Positive("q4", "p5", "given", [Span(5, 9)]), Positive("q5", "p2", "given", [Span(0, 7)]),
+    ])  # fmt: skip
+    matched = [
+        ("q1", "p1", 1, 20, 26), ("q1", "p2", 2, 0, 3), ("q3", "p4", 1, 0, 4), ("q4", "p5", 1, 0, 5),
+        ("q5", "p1", 1, 0, 7), ("q5", "p2", 2, 0, 7),
+    ]  # fmt: skip
+    table = inputs / "rankings" / "dpr" / SENTENCES
+    tables.write(table, MatchedSentence, [MatchedSentence(*row, 0.5) for row in matched])
+    rows, report = evaluated(inputs, "dpr")
+    assert of(rows, "main/dev", "evidence1") == {"q1": 1, "q4": 0}
+    assert (report["main/dev"]["evidence1"], report["main/dev"]["n_evidence1"]) == (0.5, 2)
+    assert (markdown.title("evidence1"), report["more/dev"]["n_evidence1"]) == ("evidence@1", 1)
+    tables.write(table, MatchedSentence, [])
+    assert of(evaluated(inputs, "dpr")[0], "main/dev", "evidence1") == {}

@@ -171,7 +171,7 @@ class TestVectors:
 
 
 def retrieve_settings(index, **changes):
-    return Retrieve(depth=10, candidates=20, index=index, faiss=Faiss(**small.FAISS | changes))
+    return Retrieve(depth=10, candidates=20, sentences=0, index=index, faiss=Faiss(**small.FAISS | changes))
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,13 @@ from eadpr.library.scorers import make_scorer
 from eadpr.library.search import FoundPassage, choose_arm, write_text
 from eadpr.runtime.files import read_json, write_json
 from eadpr.runtime.machine import Machine
-from eadpr.search.config import Encode
+from eadpr.runtime.section import Sets
+from eadpr.search.config import Encode, Retrieve
 from eadpr.search.encode import encode
+from eadpr.search.retrieve import retrieve
 from eadpr.settings import command
+from eadpr.storage import tables
+from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import Passage
 from tests import small_collection as small
 from tests.evaluated import REPORT
@@ -43,6 +47,28 @@ def collection(tmp_path, monkeypatch):
     small.write_config(folder / "configs" / "explore.json", report=report, explore=explore, sets=small.SETS)
     write_logs(folder, {"dpr": None, "eadpr": None, "late": None}, {})
     return folder
+
+
+def test_stage_retrieve_keeps_the_sentences_that_search_shows(collection, tmp_path):
+    """Of evaluated questions alone, and a passage of which nothing is read has none."""
+    passages = [Passage("blank", "w1", " ", None), Passage("marked", "w1", MARKED, None), *small.passages(8)]
+    asked = [small.question(name, "where was ada born", ["w1"]) for name in ("learnt", "asked")]
+    records = small.write_records(collection / "records", passages, asked, train=1)
+    how = {"settings": Encode.model_validate(small.ENCODE), "hardware": Machine.model_validate(small.MACHINE)}
+    for arm in ("dpr", "late"):
+        folders = collection / "models" / arm, collection / "vectors" / arm
+        encode(records / "passages.parquet", *folders, **how)
+        settings = {"settings": Retrieve(**small.RETRIEVE | {"sentences": 10}), "sets": Sets(**small.SETS)}
+        retrieve(records, *folders, tmp_path / arm, **settings, hardware=how["hardware"])
+        found = json.loads(run("where was ada born", "--arm", arm, "--json", "--k", 10))
+        expected = [(row["id"], row["rank"], row["sentence"]) for row in found if row["id"] != "blank"]
+        assert len(expected) == 9
+        kept = list(tables.rows(tmp_path / arm / SENTENCES, MatchedSentence))
+        assert {row.question_id for row in kept} == {"asked"}
+        assert [(row.passage_id, row.rank, row.start, row.end) for row in kept] == [
+            (name, rank, sentence["start"], sentence["end"]) for name, rank, sentence in expected
+        ]
+        assert [row.score for row in kept] == pytest.approx([row[2]["score"] for row in expected], rel=1e-5)
 
 
 def run(*words):

@@ -14,7 +14,7 @@ Cutoff = Annotated[int, Field(ge=1)]
 
 def count_name(metric: str) -> str | None:
     """Return the name of the count of a metric's values; None if every question has one."""
-    if metric in AWARENESS:
+    if metric in (*AWARENESS, "evidence1"):
         return f"n_{metric}"
     if re.fullmatch(r"(ndcg|map|recall|id_top|id_mrr)\d+", metric):
         return "n_relevant"
@@ -45,7 +45,7 @@ class Evaluate(Section):
             "recall": self.recall_at,
             "all": self.all_at,
         }
-        return [*(f"{kind}{k}" for kind, ks in cutoffs.items() for k in ks), *AWARENESS]
+        return [*(f"{kind}{k}" for kind, ks in cutoffs.items() for k in ks), "evidence1", *AWARENESS]
 
     @property
     def depth(self) -> int:

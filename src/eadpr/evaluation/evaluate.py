@@ -3,6 +3,8 @@
 A metric has one name in all tables and reports:
 - of all questions, by answer, or by passage id where no text can hold the answer: `top20`, `mrr100`;
 - of questions with given positives, by passage id: `id_top20`, `id_mrr100`, `map100`, `recall20`, graded `ndcg10`;
+- of questions whose first passage is a given positive with annotated evidence: `evidence1`, 1 where the sentence that
+  the question matches there overlaps that, by an arm's encoders;
 - of questions with hops, 1 where all supporting passages are found: `all10`;
 - of `awareness`, one row per pair of probe: `aa`, `aa_evidence`, placebo rates, controlled awareness, `aa_sentence` and
   so on for the strategies of probe.also; and `score_difference`, behind `aa_evidence`.
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
@@ -23,8 +26,10 @@ from eadpr.evaluation.metrics import Judgements, judge_rankings, load_judge, rec
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, read_members, write
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
-from eadpr.storage.rankings import read_rankings
-from eadpr.storage.records import Question
+from eadpr.storage import tables
+from eadpr.storage.rankings import SENTENCES, MatchedSentence, read_rankings
+from eadpr.storage.records import Positive, Question, Span
+from eadpr.text.spans import overlapping
 
 COUNTS = ("ranked", "no_answers", "unjudged")
 More = Callable[[MeasuredQuestions], Mapping[str, Values]]
@@ -47,6 +52,8 @@ def run(
     """
     questions = load_questions(records, read_members(records, sets.evaluate))
     values = ranking_values(questions, records, positives, ranking, settings)
+    if (ranking / SENTENCES).exists():
+        values |= evidence_values(ranking / SENTENCES, positives / "positives.parquet", questions.ids)
     if pairs is not None:
         values |= awareness_values(pairs, questions.ids)
     if more is not None:
@@ -84,6 +91,22 @@ def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values
         hits, counts = judged.supporting_QK[rows], judged.supporting_Q[rows]
         values |= {f"all{k}": Values(rows, metrics.all_found(hits, counts, k)) for k in settings.all_at}
     return values
+
+
+def evidence_values(sentences: Path, positives: Path, ids: pa.Array) -> dict[str, Values]:
+    """Return `evidence1`, absent where no question's first passage has annotated evidence."""
+    given = tables.read(positives, Positive)
+    given = given.filter(pc.is_in(given["question_id"], value_set=ids)).combine_chunks()
+    rows = (row for batch in given.to_batches() for row in tables.records(batch, Positive))
+    gold = {(row.question_id, row.passage_id): row.gold for row in rows}
+    row_of = {question_id: row for row, question_id in enumerate(ids.to_pylist())}
+    values = {}
+    for sentence in tables.rows(sentences, MatchedSentence):
+        spans = gold.get((sentence.question_id, sentence.passage_id))
+        if spans and sentence.rank == 1:
+            overlaps = overlapping([Span(sentence.start, sentence.end)], spans)
+            values[row_of[sentence.question_id]] = float(bool(overlaps))
+    return {"evidence1": Values(np.array([*values]), np.array([*values.values()]))} if values else {}
 
 
 def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Values]:

@@ -16,7 +16,6 @@ from eadpr.runtime.section import Sets, read
 from eadpr.search.config import Retrieve
 from eadpr.search.retrieve import DenseSearcher
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Passage
 
 BOLD, QUOTED = ("\033[1m", "\033[0m"), ("«", "»")
 
@@ -58,8 +57,7 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Fou
     settings = settings.model_copy(update={"depth": k, "candidates": max(k, settings.candidates)})
     path = collection / "records" / "passages.parquet"
     (rows,), (scores,) = DenseSearcher(path, model, vectors, settings, hardware).search([question], "search")
-    store, rows = PassageStore(path), rows[rows >= 0]
-    passages = [*map(Passage, store.ids(rows), store.titles(rows), store.texts(rows), store.sentences(rows))]
+    passages = PassageStore(path).passages(rows[rows >= 0])
     pointed = point_by(load_encoders(str(model)), question, passages)
     return [
         FoundPassage(rank, float(score), *passage[:3], found.best)

@@ -17,6 +17,7 @@ TITLES = {
     "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}",
     "em_": "EM, top-{}", "f1_": "F1, top-{}", "em": "answer EM", "f1": "answer F1", "sp_em": "support EM",
     "sp_f1": "support F1", "joint_em": "joint EM", "joint_f1": "joint F1",
+    "evidence": "evidence@{}",
 }  # fmt: skip
 # What the columns of the report and of the explorer mean.
 MEANINGS = {
@@ -28,6 +29,7 @@ MEANINGS = {
     "ndcg": "how high the relevant passages stand among the first k; 100 is the best order",
     "recall": "share of the relevant passages that are among the first k",
     "all": "questions with all supporting passages among the first k",
+    "evidence": "of questions whose first passage holds annotated evidence, those that match best a sentence with it",
 }
 
 

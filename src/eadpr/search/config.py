@@ -40,10 +40,12 @@ class Faiss(Section):
 
 
 class Retrieve(Section):
-    """`index` is exact or a string of faiss.index_factory; `candidates` are ranked by token where that is the unit."""
+    """`index` is exact or a string of faiss.index_factory; `candidates` are ranked by token where that is the unit;
+    the sentence that matches is kept of the first `sentences` passages of evaluated questions."""
 
     depth: int = Field(ge=1)
     candidates: int = Field(ge=1)
+    sentences: int = Field(ge=0)
     index: str = Field(min_length=1)
     faiss: Faiss
 

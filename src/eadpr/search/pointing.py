@@ -6,6 +6,7 @@ Q questions, S sentences, T tokens, D dimensions of a token's state.
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -13,6 +14,10 @@ from torch.nn.functional import normalize
 from eadpr.runtime import machine
 from eadpr.search import late
 from eadpr.search.encode import embed
+from eadpr.search.exact import Hits
+from eadpr.storage import tables
+from eadpr.storage.passages import PassageStore
+from eadpr.storage.rankings import MatchedSentence
 from eadpr.storage.records import Passage, Span
 from eadpr.text.spans import segment
 from eadpr.training.encoder import TextEncoder
@@ -79,3 +84,27 @@ def score_passages(
                 scores = score_sentences(asked, states[: len(numbers)], numbers, len(spans[i]), **how)
                 yield pairs, spans[i], scores.cpu().numpy()
             advance(len(batch))
+
+
+def match_sentences(
+    hits: Hits,
+    question_ids: Sequence[str],
+    questions: Tensor,
+    store: PassageStore,
+    encoder: TextEncoder,
+    advance: Callable[[int], None],
+) -> pa.Table:
+    """Return a table of `MatchedSentence`, in the order of the hits; a passage of which nothing is read has no row."""
+    question_of, place = np.nonzero(hits.rows >= 0)
+    rows, best = hits.rows[question_of, place], {}
+    for pairs, spans, scores in score_passages(questions, question_of, rows, store.passages, encoder, advance):
+        present = np.isfinite(scores).any(1)
+        for pair, of_pair in zip(pairs[present].tolist(), scores[present], strict=True):
+            sentence = int(np.nanargmax(of_pair))
+            best[pair] = {**spans[sentence]._asdict(), "score": float(of_pair[sentence])}
+    matched = [
+        {"question_id": question_ids[question_of[i]], "passage_id": passage, "rank": int(place[i]) + 1, **best[i]}
+        for i, passage in enumerate(store.ids(rows))
+        if i in best
+    ]
+    return pa.Table.from_pylist(matched, schema=tables.schema(MatchedSentence))

@@ -15,10 +15,11 @@ from eadpr.search import exact, late
 from eadpr.search.config import Retrieve
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
+from eadpr.search.pointing import embed_questions, match_sentences
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.rankings import write_rankings
+from eadpr.storage.rankings import SENTENCES, MatchedSentence, write_rankings
 from eadpr.storage.records import Passage, Question, Ranked
 from eadpr.training.encoder import load, settings_of
 
@@ -29,7 +30,8 @@ PART_QUESTIONS = 8_192  # the same by sentence or token; 0.4 GB at 32 tokens of 
 def retrieve(
     records: Path, model: Path, vectors: Path, out: Path, *, settings: Retrieve, sets: Sets, hardware: Machine
 ) -> int:
-    """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out` and return the number of questions.
+    """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out` and return the number of questions; the
+    sentences that evaluated questions match in their first passages to `SENTENCES` (`MatchedSentence`).
 
     Where sentences or tokens are the encoder's unit, the vectors propose `candidates` passages, which these rank.
 
@@ -40,12 +42,15 @@ def retrieve(
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()
     searcher = DenseSearcher(passages, model, vectors, settings, hardware)
 
-    def rank(questions: list[Question], part: str) -> tuple[pa.Table]:
-        hits = searcher.search([q.question for q in questions], f"retrieve {part}")
-        return (make_table([q.id for q in questions], passage_ids, hits),)
+    def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
+        ids, asked = [q.id for q in questions], [q.question for q in questions]
+        hits = searcher.search(asked, f"retrieve {part}")
+        matched = searcher.match(hits, ids, asked, settings.sentences if part == "evaluate" else 0)
+        return make_table(ids, passage_ids, hits), matched
 
     block = PART_QUESTIONS if searcher.by_part else QUESTIONS
-    return write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=block)
+    record_types = {".": Ranked, SENTENCES.parent: MatchedSentence}
+    return write_rankings(records, out, rank, record_types, sets=sets, block=block)
 
 
 class DenseSearcher:
@@ -70,6 +75,16 @@ class DenseSearcher:
         if self.by_part:
             hits = rank_by_parts(hits, ids, self._passages, self._model, depth=settings.depth, label=label)
         return hits
+
+    def match(self, hits: Hits, question_ids: Sequence[str], questions: Sequence[str], depth: int) -> pa.Table:
+        """Return a table of `MatchedSentence` for the first `depth` hits."""
+        if not depth:
+            return tables.schema(MatchedSentence).empty_table()
+        hits = Hits(*(values[:, :depth] for values in hits))
+        question_encoder, encoder = (load(self._model, side).to(machine.device()) for side in ("question", "passage"))
+        asked = embed_questions(question_encoder, question_encoder.question_ids(questions))
+        with progress("retrieve sentences", len(np.unique(hits.rows[hits.rows >= 0])), "passages") as advance:
+            return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoder, advance)
 
 
 def rank_by_parts(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:

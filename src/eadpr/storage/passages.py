@@ -53,6 +53,10 @@ class PassageStore:
         columns = self._take("sentences", rows)
         return [None if spans is None else [Span(**span) for span in spans] for spans in columns]
 
+    def passages(self, rows: Iterable[int]) -> list[Passage]:
+        columns = self.ids(rows), self.titles(rows), self.texts(rows), self.sentences(rows)
+        return list(map(Passage, *columns))
+
     def _take(self, name: str, rows: Iterable[int]) -> list:
         column, values = self._table[name], []
         for row in rows.tolist() if isinstance(rows, np.ndarray) else rows:

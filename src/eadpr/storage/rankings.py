@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +15,19 @@ from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Context, Question, Ranked
+
+SENTENCES = Path("sentences", "evaluate.parquet")  # in a ranking's folder: a table of MatchedSentence
+
+
+class MatchedSentence(NamedTuple):
+    """The sentence of a ranked passage that the question matches best, in characters of its text."""
+
+    question_id: str
+    passage_id: str
+    rank: int
+    start: int
+    end: int
+    score: float
 
 
 def write_rankings(
