@@ -14,10 +14,12 @@ from eadpr.explorer.config import ExploreInputs
 from eadpr.explorer.words import PLACEBOS
 from eadpr.report.config import ReportArms
 from eadpr.storage import tables
+from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Ranked, Span
 from eadpr.text.answers import answer_spans
 
-RankedPassages = dict[str, list[tuple[str, float]]]  # by question: passages and scores, best first
+# By question: passages, scores, and start, end and score of the sentence that matched, or nothing; best first.
+RankedPassages = dict[str, list[tuple[str, float, list[float]]]]
 
 
 def read_ranking(path: Path, questions: MeasuredQuestions, depth: int) -> RankedPassages:
@@ -30,9 +32,12 @@ def read_ranking(path: Path, questions: MeasuredQuestions, depth: int) -> Ranked
             f"{path} has no passages for the {len(questions.ids):,} questions of the chosen sets: it ranks another"
             " collection's, or other sets; name a set of sets.evaluate, or run `dvc repro`"
         )
-    ranked = defaultdict(list)
+    ranked, matched, sentences = defaultdict(list), {}, path.parent / SENTENCES
+    for row in tables.rows(sentences, MatchedSentence) if sentences.exists() else ():
+        matched[row.question_id, row.passage_id] = [row.start, row.end, float(f"{row.score:.4g}")]
     for row in rows.to_pylist():
-        ranked[row["question_id"]].append((row["passage_id"], float(f"{row['score']:.4g}")))
+        sentence = matched.get((row["question_id"], row["passage_id"]), [])
+        ranked[row["question_id"]].append((row["passage_id"], float(f"{row['score']:.4g}"), sentence))
     return ranked
 
 
@@ -53,7 +58,7 @@ def details(
     answers = _read_answers(inputs.outcomes, shown, settings)
     for question in questions:
         ranked = [ranking.get(question.id, []) for ranking in rankings]
-        passages = dict.fromkeys(passage for ranking in ranked for passage, _ in ranking)
+        passages = dict.fromkeys(passage for ranking in ranked for passage, *_ in ranking)
         passages |= dict.fromkeys(positives[question.id])
         for passage in passages:
             numbers.setdefault(passage, len(numbers))
@@ -67,7 +72,7 @@ def details(
             ids_and_scores = {"passage": numbers[passage], "answers": edges[passage], "scores": by_form}
             shown_positives.append(ids_and_scores | positive)
         yield {
-            "ranked": [[[numbers[passage], score] for passage, score in ranking] for ranking in ranked],
+            "ranked": [[[numbers[passage], score, *found] for passage, score, found in ranking] for ranking in ranked],
             "hits": [[numbers[i], edges[i]] for i, hit in zip(passages, hits, strict=True) if hit],
             "relevant": sorted(numbers[i] for i in relevant[question.id] if i in passages),
             "positives": shown_positives,

@@ -38,6 +38,7 @@ export async function loadQuestion(data, place) {
       positive: positives.get(number), relevant: details.relevant.includes(number),
     });
   }
-  const rankings = details.ranked.map((ranking) => ranking.map(([number, score], i) => ({ rank: i + 1, score, passage: passages.get(number) })));
+  const rankings = details.ranked.map((ranking) => ranking.map(([number, score, ...sentence], i) => (
+    { rank: i + 1, score, sentence, passage: passages.get(number) })));
   return { rankings, passages, positives: details.positives, read: details.read };
 }

@@ -2,7 +2,7 @@
 import { h, s, signed, term } from "./dom.js";
 import { hop, relation } from "./state.js";
 
-const MARKS = [["answer", "b", "answer"], ["gold", "em", "gold evidence, marked by the source"], ["pseudo", "mark", null],
+const MARKS = [["matched", "i", "the sentence that matches best"], ["answer", "b", "answer"], ["gold", "em", "gold evidence, marked by the source"], ["pseudo", "mark", null],
   ["removed", "s", "cut to make the distractor"], ["placebo", "u", "cut as the placebo"]];
 const SHORT = 80;
 const RISES = "Higher than the passage as it is: the arm makes one vector of the whole passage, so without these words the"
@@ -94,7 +94,8 @@ function sideBySide(data, a, b, found) {
   const lists = rankings.map((ranking, side) => {
     const other = [b, a][side];
     const digits = digitsOf(ranking.map(({ score }) => score));
-    const items = ranking.map(({ rank, score, passage }) => {
+    const items = ranking.map(({ rank, score, sentence, passage }) => {
+      const [start, end, ofSentence] = sentence;
       const there = rankIn[1 - side].get(passage.number);
       const light = (lit) => wires.querySelector(`[data-passage="${passage.number}"]`)?.classList.toggle("lit", lit);
       return h("li", { class: passage.hit ? "hit" : "", "data-passage": passage.number, mouseenter: () => light(true), mouseleave: () => light(false),
@@ -102,7 +103,8 @@ function sideBySide(data, a, b, found) {
       h("details", { open: rank === 1 }, h("summary", {}, h("span", { class: "rank" }, rank), " ",
         h("span", { class: "title" }, passage.title, " ", h("span", { class: "snippet" }, passage.text.slice(0, SHORT))), " ", badges(passage), " ",
         h("span", { class: "there" }, there ? `${other} ${there}` : `not in ${other}’s ${data.depth}`), " ", h("span", { class: "score" }, score.toFixed(digits))),
-      h("p", { class: "text" }, marked(passage.text, spansOf(passage))), h("p", { class: "soft" }, passage.id)));
+      h("p", { class: "text" }, marked(passage.text, { ...spansOf(passage), matched: sentence.length ? [start, end] : [] })),
+      h("p", { class: "soft" }, passage.id, sentence.length > 0 && ` · the sentence that matches best: ${ofSentence.toFixed(digits)}`)));
     });
     const said = data.descriptions[data.arms.indexOf([a, b][side])];
     return h("div", { class: "ranking" }, h("h3", {}, [a, b][side]), said && h("p", { class: "soft" }, said),
