@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
@@ -95,18 +94,14 @@ def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values
 
 def evidence_values(sentences: Path, positives: Path, ids: pa.Array) -> dict[str, Values]:
     """Return `evidence1`, absent where no question's first passage has annotated evidence."""
-    given = tables.read(positives, Positive)
-    given = given.filter(pc.is_in(given["question_id"], value_set=ids)).combine_chunks()
-    rows = (row for batch in given.to_batches() for row in tables.records(batch, Positive))
-    gold = {(row.question_id, row.passage_id): row.gold for row in rows}
+    gold = {(row.question_id, row.passage_id): row.gold for row in tables.rows(positives, Positive) if row.gold}
     row_of = {question_id: row for row, question_id in enumerate(ids.to_pylist())}
     values = {}
     for sentence in tables.rows(sentences, MatchedSentence):
         spans = gold.get((sentence.question_id, sentence.passage_id))
         if spans and sentence.rank == 1:
-            overlaps = overlapping([Span(sentence.start, sentence.end)], spans)
-            values[row_of[sentence.question_id]] = float(bool(overlaps))
-    return {"evidence1": Values(np.array([*values]), np.array([*values.values()]))} if values else {}
+            values[row_of[sentence.question_id]] = len(overlapping([Span(sentence.start, sentence.end)], spans))
+    return {"evidence1": Values(np.array([*values]), np.array([*values.values()], np.float64))} if values else {}
 
 
 def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Values]:

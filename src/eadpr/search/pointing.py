@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from eadpr.runtime import machine
+from eadpr.runtime.progress import progress
 from eadpr.search import late
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
@@ -87,21 +88,17 @@ def score_passages(
 
 
 def match_sentences(
-    hits: Hits,
-    question_ids: Sequence[str],
-    questions: Tensor,
-    store: PassageStore,
-    encoder: TextEncoder,
-    advance: Callable[[int], None],
+    hits: Hits, question_ids: Sequence[str], questions: Tensor, store: PassageStore, encoder: TextEncoder
 ) -> pa.Table:
     """Return a table of `MatchedSentence`, in the order of the hits; a passage of which nothing is read has no row."""
     question_of, place = np.nonzero(hits.rows >= 0)
     rows, best = hits.rows[question_of, place], {}
-    for pairs, spans, scores in score_passages(questions, question_of, rows, store.passages, encoder, advance):
-        present = np.isfinite(scores).any(1)
-        for pair, of_pair in zip(pairs[present].tolist(), scores[present], strict=True):
-            sentence = int(np.nanargmax(of_pair))
-            best[pair] = {**spans[sentence]._asdict(), "score": float(of_pair[sentence])}
+    with progress("retrieve sentences", len(np.unique(rows)), "passages") as advance:
+        for pairs, spans, scores in score_passages(questions, question_of, rows, store.passages, encoder, advance):
+            present = np.isfinite(scores).any(1)
+            for pair, of_pair in zip(pairs[present].tolist(), scores[present], strict=True):
+                sentence = int(np.nanargmax(of_pair))
+                best[pair] = {**spans[sentence]._asdict(), "score": float(of_pair[sentence])}
     matched = [
         {"question_id": question_ids[question_of[i]], "passage_id": passage, "rank": int(place[i]) + 1, **best[i]}
         for i, passage in enumerate(store.ids(rows))

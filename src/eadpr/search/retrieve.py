@@ -24,6 +24,7 @@ from eadpr.storage.records import Passage, Question, Ranked
 from eadpr.training.encoder import load, settings_of
 
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
+NOTHING = tables.schema(MatchedSentence).empty_table()
 PART_QUESTIONS = 8_192  # the same by sentence or token; 0.4 GB at 32 tokens of 384 dimensions
 
 
@@ -45,8 +46,8 @@ def retrieve(
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
         ids, asked = [q.id for q in questions], [q.question for q in questions]
         hits = searcher.search(asked, f"retrieve {part}")
-        matched = searcher.match(hits, ids, asked, settings.sentences if part == "evaluate" else 0)
-        return make_table(ids, passage_ids, hits), matched
+        keep = part == "evaluate" and settings.sentences > 0
+        return make_table(ids, passage_ids, hits), searcher.match(hits, ids, asked) if keep else NOTHING
 
     block = PART_QUESTIONS if searcher.by_part else QUESTIONS
     record_types = {".": Ranked, SENTENCES.parent: MatchedSentence}
@@ -76,15 +77,12 @@ class DenseSearcher:
             hits = rank_by_parts(hits, ids, self._passages, self._model, depth=settings.depth, label=label)
         return hits
 
-    def match(self, hits: Hits, question_ids: Sequence[str], questions: Sequence[str], depth: int) -> pa.Table:
-        """Return a table of `MatchedSentence` for the first `depth` hits."""
-        if not depth:
-            return tables.schema(MatchedSentence).empty_table()
-        hits = Hits(*(values[:, :depth] for values in hits))
+    def match(self, hits: Hits, question_ids: Sequence[str], questions: Sequence[str]) -> pa.Table:
+        """Return a table of `MatchedSentence` for the first `sentences` hits."""
+        hits = Hits(*(values[:, : self._settings.sentences] for values in hits))
         question_encoder, encoder = (load(self._model, side).to(machine.device()) for side in ("question", "passage"))
         asked = embed_questions(question_encoder, question_encoder.question_ids(questions))
-        with progress("retrieve sentences", len(np.unique(hits.rows[hits.rows >= 0])), "passages") as advance:
-            return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoder, advance)
+        return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoder)
 
 
 def rank_by_parts(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:

@@ -54,8 +54,7 @@ class PassageStore:
         return [None if spans is None else [Span(**span) for span in spans] for spans in columns]
 
     def passages(self, rows: Iterable[int]) -> list[Passage]:
-        columns = self.ids(rows), self.titles(rows), self.texts(rows), self.sentences(rows)
-        return list(map(Passage, *columns))
+        return list(map(Passage, self.ids(rows), self.titles(rows), self.texts(rows), self.sentences(rows)))
 
     def _take(self, name: str, rows: Iterable[int]) -> list:
         column, values = self._table[name], []
