@@ -10,7 +10,7 @@ import eadpr
 from eadpr.library import search_command
 from eadpr.library.pointing import ScoredSentence
 from eadpr.library.scorers import make_scorer
-from eadpr.library.search import FoundPassage, choose_arm, write_text
+from eadpr.library.search import RankedPassage, choose_arm, write_text
 from eadpr.runtime.files import read_json, write_json
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
@@ -101,8 +101,8 @@ def test_a_passage_is_shown_and_not_obeyed(collection):
 
 def test_the_sentence_is_bold_on_a_terminal_and_a_passage_without_one_is_plain():
     rows = [
-        FoundPassage(1, 0.5, "p1", "T", "One. Two. Three.", ScoredSentence(5, 9, "Two.", 0.25)),
-        FoundPassage(2, 0.25, "p2", "", "None.", None),
+        RankedPassage(1, 0.5, "p1", "T", "One. Two. Three.", ScoredSentence(5, 9, "Two.", 0.25)),
+        RankedPassage(2, 0.25, "p2", "", "None.", None),
     ]
     said = "1  0.5000  T  [p1]\nOne. \033[1mTwo.\033[0m Three.\n\n2  0.2500    [p2]\nNone.\n"
     assert write_text(rows, bold=True) == said

@@ -20,7 +20,7 @@ from eadpr.storage.passages import PassageStore
 BOLD, QUOTED = ("\033[1m", "\033[0m"), ("«", "»")
 
 
-class FoundPassage(NamedTuple):
+class RankedPassage(NamedTuple):
     """A ranked passage; `sentence` is the best one of those that the encoder reads, None where it reads none."""
 
     rank: int
@@ -33,15 +33,14 @@ class FoundPassage(NamedTuple):
 
 def choose_arm(collection: Path) -> str:
     """Return the encoded active arm that validation prefers, or the first; the first active one where none is."""
-    sections = {"explore": Explore, "report": ReportArms, "sets": Sets}
-    explore, report, _ = read(collection / "configs" / "explore.json", **sections)
+    explore, report, _ = read(collection / "configs" / "explore.json", explore=Explore, report=ReportArms, sets=Sets)
     arms = [name for name in explore.rankings if name in report.trainings]
     encoded = [arm for arm in arms if (collection / "vectors" / arm).exists()]
     validation = read_validation(collection / "training", encoded) if encoded else None
     return validation.preferred if validation else (encoded or arms)[0]
 
 
-def find_passages(collection: Path, arm: str, question: str, k: int) -> list[FoundPassage]:
+def find_passages(collection: Path, arm: str, question: str, k: int) -> list[RankedPassage]:
     """Return the `k` best passages as stage `retrieve` ranks them; raises FileNotFoundError for an arm without an index
     and ValueError for an index of other passages or another encoder."""
     if not question.strip():
@@ -51,8 +50,8 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Fou
         if not path.exists():
             make = f"run `dvc repro encode@{arm}` with collection: {collection.name} in params.yaml"
             raise FileNotFoundError(f"{path} does not exist; name another --arm, or {make}")
-    sections = {"retrieve": Retrieve, "sets": Sets, "machine": Machine}
-    settings, _, hardware = read(collection / "configs" / "retrieve.json", **sections)
+    config = collection / "configs" / "retrieve.json"
+    settings, _, hardware = read(config, retrieve=Retrieve, sets=Sets, machine=Machine)
     machine.settle(hardware)
     settings = settings.model_copy(update={"depth": k, "candidates": max(k, settings.candidates)})
     path = collection / "records" / "passages.parquet"
@@ -60,18 +59,18 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Fou
     passages = PassageStore(path).passages(rows[rows >= 0])
     pointed = point_by(load_encoders(str(model)), question, passages)
     return [
-        FoundPassage(rank, float(score), *passage[:3], found.best)
-        for rank, (score, passage, found) in enumerate(zip(scores, passages, pointed, strict=False), start=1)
+        RankedPassage(rank, float(score), *passage[:3], sentences.best)
+        for rank, (score, passage, sentences) in enumerate(zip(scores, passages, pointed, strict=False), start=1)
     ]
 
 
-def write_json(passages: Iterable[FoundPassage]) -> str:
+def write_json(passages: Iterable[RankedPassage]) -> str:
     """Return JSON in ASCII, so that no terminal obeys what a passage holds."""
     rows = [row._asdict() | {"sentence": row.sentence and row.sentence._asdict()} for row in passages]
     return json.dumps(rows, indent=2, allow_nan=False)
 
 
-def write_text(passages: Iterable[FoundPassage], *, bold: bool) -> str:
+def write_text(passages: Iterable[RankedPassage], *, bold: bool) -> str:
     """Return passages for people, each with its sentence in bold type, or in «»."""
     first, last = BOLD if bold else QUOTED
     lines = []

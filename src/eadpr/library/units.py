@@ -4,6 +4,7 @@ Q questions, N passages, D dimensions.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,7 +62,7 @@ def measure_units(
         encoders = load_encoders(model, AUTO.model_copy(update=changes))
         has_layers = encoders.passage.projection is not None
         scorer = encoder_scorer(encoders, join)
-        ids = encoders.question.question_ids(questions), scorer.inputs(*map(list, zip(*passages, strict=True)))
+        ids: Any = encoders.question.question_ids(questions), scorer.inputs(*map(list, zip(*passages, strict=True)))
         if changes["unit"] == "passage":
             sides = [embed(encoder, rows, device=machine.device()) for encoder, rows in zip(encoders, ids, strict=True)]
             ranked = candidates = rank(*sides)

@@ -34,7 +34,7 @@ class Masks(NamedTuple):
     parts_Q: Tensor | None = None  # no tensor, since one made at import moves the last bits of a training
 
     def to(self, device: str) -> Self:
-        return Masks(*(mask if mask is None else mask.to(device, non_blocking=True) for mask in self))  # type: ignore[return-value]
+        return Masks(*(mask if mask is None else mask.to(device, non_blocking=True) for mask in self))  # type: ignore[arg-type, return-value]
 
 
 def make_masks(present_P: Tensor, false_QP: Tensor, contrast_CQ: Tensor, placebos_Q: Tensor) -> Masks:
@@ -161,7 +161,7 @@ def rest_loss(parts_Q2: Tensor, scores_QP: Tensor, masks: Masks) -> Tensor:
     """-log e^s(q,e) / (e^s(q,e) + e^s(q,r) + sum over negatives): the evidence e of the positive as the positive, the
     rest r of it as one more negative (ours). Mean over the questions with both; `parts_Q2` are their scores."""
     evidence_Q, rest_Q1 = parts_Q2[:, 0], parts_Q2[:, 1:]
-    return _mean(_nll(evidence_Q, rest_Q1, _negatives(scores_QP, masks)), masks.parts_Q)
+    return _mean(_nll(evidence_Q, rest_Q1, _negatives(scores_QP, masks)), masks.parts_Q)  # type: ignore[arg-type]
 
 
 def _reference_terms(scores_QP: Tensor, masks: Masks, lambda_: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
