@@ -209,7 +209,7 @@ def test_settings_that_cannot_be_followed_are_refused_by_name(tmp_path, file, va
 
 
 @pytest.mark.parametrize(("edit", "said"), [
-    (lambda found: [*found, {"path": "4", "type": "custom.Whiten"}], r"custom\.Whiten in 4; known are"),
+    (lambda found: [*found, {"path": "4", "type": "custom.Whiten"}], r"holds custom\.Whiten, which is no class"),
     (lambda found: [*found[:2], *found[1:]], r"Pooling in 1_Pooling, \S*Pooling in 1_Pooling, \S*Dense"),
     (lambda found: [{"path": ""}], r"modules\.json: 0\.type: Field required"),
 ])  # fmt: skip

@@ -178,7 +178,7 @@ def test_bad_inputs_are_refused(toy, tmp_path):
         (own / name).symlink_to(toy / name)
     rows = list(tables.rows(toy / "records/passages.parquet", Passage))
     tables.write(own / "records/passages.parquet", Passage, rows[1:])
-    with pytest.raises(ValueError, match=r"vectors holds 49 vectors, .* 48 passages; run `dvc repro`"):
+    with pytest.raises(ValueError, match=r"vectors holds vectors of other passages than .*; run `dvc repro`"):
         retrieve(own, tmp_path)
     assert not (tmp_path / "ranking").exists()
 
