@@ -81,7 +81,7 @@ def share(mean: Mapping[str, Any], spread: bool) -> str:
     text = f"{100 * mean['mean']:.1f}"
     if spread and not math.isnan(mean["spread"]):
         text += f" ± {100 * mean['spread']:.1f}"
-    if mean["metric"] in AWARENESS and not math.isnan(mean["n"]):
+    if mean["metric"] in (*AWARENESS, "evidence1") and not math.isnan(mean["n"]):
         text += f" (n={as_count(mean['n']):,})"
     return text
 
