@@ -40,6 +40,7 @@ LONGEST = 600  # characters of a line of an error
 SECTIONS = "eadpr.settings.names:GIVEN"
 SETTLE = "eadpr.runtime.machine:settle"
 PARAMS = Path("params.yaml")
+PATHS = ("/", "./", "data/")  # what an option that may be a name begins with if it is a path
 # Paths that are the same for every arm; stages add those with a name in them, and where they write (`stage`).
 FIXED = {
     "accuracy": "C/evidence_accuracy.json",
@@ -90,19 +91,21 @@ class Stage(NamedTuple):
         return dict.fromkeys(["collection", *names], "") | paths
 
     def locate(self, arguments: Mapping[str, str | None], options: Mapping[str, str | None]) -> dict[str, Path | None]:
-        """Return all paths. An option is a path if it has a slash or no name belongs there, else a name."""
+        """Return all paths. An option is a path if it begins as PATHS do or no name belongs there, else a name."""
         names = {name: value for name, value in arguments.items() if value is not None}
         patterns, located = self.paths(), {}
         for name, value in options.items():
-            if value is not None and name in patterns and ("/" in value or name not in fields(patterns[name])):
+            if value is None:
+                continue
+            if name in patterns and (value.startswith(PATHS) or name not in fields(patterns[name])):
                 located[name] = Path(value)
-            elif value is not None:
+            else:
                 names[name] = value
         for name in patterns.keys() - located.keys():
             missing = [field for field in fields(patterns[name]) if field not in names]
             if missing and name not in (self.main.__kwdefaults__ or {}):
                 needed = " ".join(field.upper() if field in arguments else f"--{field}" for field in missing)
-                raise ValueError(f"--{name} is {patterns[name]}: give {needed}, or a path with a slash")
+                raise ValueError(f"--{name} is {patterns[name]}: give {needed}, or a path that begins with ./ or /")
             collection = names.get("collection") or active_collection()
             located[name] = None if missing else locate(patterns[name], names | {"collection": collection})
         return {name: located[name] for name in patterns}
