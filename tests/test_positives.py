@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.questions import read_question_ids, read_questions
-from eadpr.storage.rankings import write_rankings
+from eadpr.storage.rankings import MatchedSentence, write_rankings
 from eadpr.storage.records import Context, Fold, Positive, Question, Ranked, Span
 from eadpr.supervision.positives import Positives, carve, find_positives
 from stages.positives import main as stage
@@ -119,18 +119,21 @@ def test_questions_to_validate_with_are_ranked_with_those_of_training(folders):
     records, _, out = folders
     asked: dict[str, list[str]] = {"train": [], "evaluate": []}
 
-    def rank(some: list[Question], part: str) -> tuple[pa.Table]:
+    def rank(some: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
+        """Of the first passage there is no sentence."""
         asked[part] += [one.id for one in some]
-        return (
-            tables.as_table(Ranked, [Ranked(one.id, p, r, 3.0 - r) for one in some for r, p in ((1, "x"), (2, "y"))]),
-        )
+        ranked = [Ranked(one.id, p, r, 3.0 - r) for one in some for r, p in ((1, "x"), (2, "y"))]
+        matched = [MatchedSentence(one.id, "y", 2, 0, 5, 1.0) for one in some]
+        return tables.as_table(Ranked, ranked), tables.as_table(MatchedSentence, matched)
 
     sets = Sets(train=["toy/train"], evaluate=["toy/qa"], annotator=[], validation=["toy/dev"])
     tables.write(records / "contexts.parquet", Context, [context("q0", "x", 0, "own"), context("t0", "y", 0, "own")])
-    write_rankings(records, out, rank, {".": Ranked}, sets=sets, block=2)
+    write_rankings(records, out, rank, {".": Ranked, "sentences": MatchedSentence}, sets=sets, block=2)
     assert asked == {"train": ["t0", "t1", "t2", "t3", "d0", "d1"], "evaluate": ["t0", "q0", "q1"]}
     ranked = [row[:3] for row in tables.rows(out / "evaluate.parquet", Ranked)]
     assert ranked == [("t0", "x", 1), ("q0", "y", 1), ("q1", "x", 1), ("q1", "y", 2)], "without own documents"
+    matched = [row[:3] for row in tables.rows(out / "sentences/evaluate.parquet", MatchedSentence)]
+    assert matched == [("q0", "y", 1), ("q1", "y", 2)]
 
 
 def test_questions_of_one_title_are_in_one_fold(tmp_path):

@@ -99,7 +99,8 @@ SELECT a.n, p.id AS passage_id FROM asked a JOIN passages p USING (id) WHERE NOT
 UNION SELECT n, p.id FROM asked JOIN (
     FROM passages WHERE length(text) <= (SELECT 2 * max(length(question)) FROM asked)
 ) p ON plain(text) = plain(question);
-DELETE FROM own USING named WHERE named.n = own.n AND named.passage_id = own.passage_id;
+DELETE FROM own USING named WHERE named.n = own.n AND named.passage_id = own.passage_id AND named.role = 'positive';
+DELETE FROM named USING own WHERE named.n = own.n AND named.passage_id = own.passage_id;
 INSERT INTO named BY NAME
 SELECT (SELECT coalesce(max(c), -1) FROM named) + row_number() OVER (ORDER BY n, passage_id) AS c, n, 'own' AS role,
     0 AS "order", passage_id, '' AS title, [] AS gold, 0 AS gold_missing FROM own;

@@ -35,6 +35,8 @@ def choose_arm(collection: Path) -> str:
     """Return the encoded active arm that validation prefers, or the first; the first active one where none is."""
     explore, report, _ = read(collection / "configs" / "explore.json", explore=Explore, report=ReportArms, sets=Sets)
     arms = [name for name in explore.rankings if name in report.trainings]
+    if not arms:
+        raise ValueError(f"{collection} has no trained arm; name one with --arm")
     encoded = [arm for arm in arms if (collection / "vectors" / arm).exists()]
     validation = read_validation(collection / "training", encoded) if encoded else None
     return validation.preferred if validation else (encoded or arms)[0]

@@ -37,7 +37,7 @@ def retrieve(
     Where sentences or tokens are the encoder's unit, the vectors propose `candidates` passages, which these rank.
 
     Questions are encoded in float32, passages are the stored float16 vectors. A ranking is shorter than the depth only
-    if the corpus is, or if an approximate index has fewer hits.
+    if the corpus is, if an approximate index has fewer hits, or by the question's own document, which is left out.
     """
     passages = records / "passages.parquet"
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()

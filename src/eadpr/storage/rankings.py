@@ -1,5 +1,7 @@
 """Rankings of the training and the evaluation questions, by any ranker."""
 
+from bisect import bisect
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby, islice
@@ -56,8 +58,9 @@ def write_rankings(
                     for name, record in record_types.items()
                 ]
                 while chunk := list(islice(questions, block)):
-                    for append, table in zip(writers, rank(chunk, part), strict=True):
-                        append(_leave_out(table, own) if own and "passage_id" in table.column_names else table)
+                    parts = rank(chunk, part)
+                    for append, table in zip(writers, _leave_out(parts, own) if own else parts, strict=True):
+                        append(table)
                     count += len(chunk)
     return count
 
@@ -69,13 +72,30 @@ def _read_own(contexts: Path) -> set[tuple[str, str]]:
     return set(zip(own["question_id"].to_pylist(), own["passage_id"].to_pylist(), strict=True))
 
 
-def _leave_out(table: pa.Table, pairs: set[tuple[str, str]]) -> pa.Table:
-    """Return a table of `Ranked` without the pairs, its ranks counted from 1 again."""
-    rows = zip(table["question_id"].to_pylist(), table["passage_id"].to_pylist(), strict=True)
-    left = table.filter(pa.array([row not in pairs for row in rows], pa.bool_()))
-    ids = left["question_id"].to_pandas()
-    ranks = pa.array(ids.groupby(ids, sort=False).cumcount() + 1, left.schema.field("rank").type)
-    return left.set_column(left.column_names.index("rank"), left.schema.field("rank"), ranks)
+def _leave_out(parts: Sequence[pa.Table], own: set[tuple[str, str]]) -> Iterator[pa.Table]:
+    """Yield the tables without rows of the pairs `own`, and with ranks that are counted without them.
+
+    The first table has every rank; another may leave ranks out. A table without passages stays as it is.
+    """
+    left_out: dict[str, list[int]] = defaultdict(list)
+    for question_id, passage_id, rank in _places(parts[0]):
+        if (question_id, passage_id) in own:
+            left_out[question_id].append(rank)
+    for table in parts:
+        places = _places(table)
+        ranks = [rank - bisect(left_out[question_id], rank) for question_id, _, rank in places]
+        if places:
+            column = table.schema.field("rank")
+            table = table.set_column(table.column_names.index("rank"), column, pa.array(ranks, column.type))
+            table = table.filter(pa.array([place[:2] not in own for place in places], pa.bool_()))
+        yield table
+
+
+def _places(table: pa.Table) -> list[tuple[str, str, int]]:
+    if "passage_id" not in table.column_names:
+        return []
+    columns = (table[name].to_pylist() for name in ("question_id", "passage_id", "rank"))
+    return list(zip(*columns, strict=True))
 
 
 def read_rankings(path: Path, ids: Iterable[str]) -> Iterator[list[Ranked]]:

@@ -193,7 +193,7 @@ def deduplicate(columns: ColumnBlocks) -> tuple[list[int], np.ndarray]:
 
 def stack_parts(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Return (len(parts), 2, T) bool of arrays (2, tokens), filled up with False."""
-    stacked = np.zeros((len(parts), 2, max(of_example.shape[1] for of_example in parts)), dtype=bool)
+    stacked = np.zeros((len(parts), 2, max(1, *(of_example.shape[1] for of_example in parts))), dtype=bool)
     for row, of_example in zip(stacked, parts, strict=True):
         row[:, : of_example.shape[1]] = of_example
     return stacked
