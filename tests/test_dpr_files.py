@@ -297,6 +297,15 @@ def test_contexts_without_a_passage_are_left_out_and_counted_up_to_a_limit(tmp_p
     assert (odd["count"], odd["of"], ["'9'" in odd["first"][0], "'8'" in odd["first"][1]]) == (3, 4, [True, True])
 
 
+def test_a_negative_that_is_the_question_itself_is_its_own_document(tmp_path):
+    write(tmp_path / "p.tsv", HEADER + "1\tA B\tT\n2\tWho  is B\tT\n")
+    contexts = {"positive_ctxs": [context("1", text="A B")], "hard_negative_ctxs": [context("2", text="Who  is B")]}
+    write(tmp_path / "x.json", [{"question": "who is b", "answers": ["B"], **contexts}])
+    records, report = prepared(tmp_path, OF_PASSAGES, FILE)
+    assert [(c.passage_id, c.role) for c in rows(records, "contexts")] == [("1", "positive"), ("2", "own")]
+    assert report["own_documents"] == 1
+
+
 @real
 class TestRealFiles:
     def test_dpr_sample(self, tmp_path):
