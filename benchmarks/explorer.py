@@ -45,7 +45,7 @@ def _columns(draw: random.Random, names: list[str], questions: int, depth: int) 
         "collection": "made up", "depth": depth, "deepest": 100, "arms": names, "aside": [],
         "descriptions": [""] * len(names),
         "readersOfPaths": [], "evidence": "evidence: the answers", "rows": names,
-        "confidence": 0.95, "metrics": metrics, "forms": {}, "plots": [],
+        "confidence": 0.95, "metrics": metrics, "forms": {},
         "notes": {"collection": [], "sets": {"made/test": []}, "counts": ""},
         "sets": {"made/test": list(range(questions))}, "ids": [f"q{i}" for i in range(questions)],
         "questions": [f"{types[i % 4]} is {' '.join(_words(draw, 6))} {i}?" for i in range(questions)],

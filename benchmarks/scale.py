@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,7 +75,7 @@ def main(
     start: int = typer.Option(START, min=1, help="Passages of the run whose time is taken off the others'."),
     questions: int = typer.Option(1_000, min=1, help="Ranked for, at most, of each question set."),
     folder: Path = typer.Option(None, help="Where to put the collections; a temporary folder by default."),
-    out: Path = typer.Option(DOCUMENT, help="The document; its plot lies beside it."),
+    out: Path = typer.Option(DOCUMENT, help="The document."),
 ) -> None:
     from benchmarks.__main__ import machine
     from eadpr.runtime.files import write_text
@@ -93,7 +92,6 @@ def main(
             costs += measured(stages, size, Path(temporary), questions)
     about = f"{machine(LIBRARIES)}; {datetime.date.today().isoformat()}; {questions:,} questions of each set ranked."
     write_text(out, document(costs, about, name=out.stem))
-    write_text(out.with_suffix(".svg"), plot(costs))
     typer.echo(table(costs))
 
 
@@ -225,7 +223,7 @@ def table(costs: list[Cost]) -> str:
 
 
 def document(costs: list[Cost], about: str, *, name: str) -> str:
-    """The page, beside a plot of its name; what the columns mean stands in scale.md alone."""
+    """The page; what the columns mean stands in scale.md alone."""
     start = min(cost.passages for cost in costs)
     meaning = f"""\
 What `make bench-scale` measured: each stage as its own process, once at every size of atlas. Time per passage is what
@@ -245,43 +243,7 @@ such as Natural Questions ask Wikipedia 0.1 million."""
 
 {about}
 
-{table(costs)}
-![Seconds per passage and peak memory]({name}.svg)
-"""
-
-
-def plot(costs: list[Cost]) -> str:
-    """SVG: time per passage and peak memory of every stage over the passages."""
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    from eadpr.report.plots import COLOURS, DASHES, PANEL, STYLE
-
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(PANEL[0] * 2, PANEL[1]), layout="constrained")
-        FigureCanvasSVG(figure)
-        time, memory = figure.subplots(1, 2)
-        for number, stage in enumerate(dict.fromkeys(cost.stage for cost in costs)):
-            found = growth(costs, stage)
-            style = {
-                "color": COLOURS[number % len(COLOURS)],
-                "linestyle": DASHES[number // len(COLOURS)],
-                "marker": ".",
-                "label": stage,
-            }
-            time.plot(found.sizes, found.per_passage, **style)
-            memory.plot(found.sizes, [size / MEBI for size in found.resident], **style)
-        for axes, label in ((time, "µs per passage"), (memory, "peak memory (MiB)")):
-            axes.set_xscale("log")
-            axes.set_xlabel("passages")
-            axes.set_ylabel(label)
-        time.set_yscale("symlog")
-        memory.set_ylim(0)
-        figure.legend(*time.get_legend_handles_labels(), loc="outside right")
-        buffer = BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue().decode()
+{table(costs)}"""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Compare what was measured: Markdown tables, CSV files for `dvc plots` and SVG plots. The headline is printed."""
+"""Compare what was measured: Markdown tables and CSV files for `dvc plots`. The headline is printed."""
 
 from eadpr.settings.command import stage
 

@@ -81,12 +81,6 @@ def threads(count):
     torch.set_num_threads(before)
 
 
-@pytest.fixture
-def undrawn(monkeypatch):
-    """Leaves the pictures of reports empty: drawing takes most of a report's time."""
-    monkeypatch.setattr("eadpr.report.plots.svg", lambda *_: "")
-
-
 def pytest_collection_modifyitems(items):
     """The slow ones first, so that no worker is left alone with one in the end; of these first what is not made from
     `built`, so that one worker is busy with it while another builds that."""

@@ -4,7 +4,6 @@ Ranks of first hits in main/dev (by hand, from `evaluated.RANKINGS`): bm25 2 2 1
 """
 
 from pathlib import Path
-from unittest.mock import patch
 
 from eadpr.evaluation.outcomes import ReadAnswer
 from eadpr.explorer import explore
@@ -40,7 +39,6 @@ from tests.evaluated import (
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">{{data}}<!--"
 TEXT = f"🜂 𝔘 It was founded by Romulus. {HOSTILE}"  # two characters that are two of JavaScript's each
 QUESTION = f'Who founded <b>Rome</b>, "the, city"? {HOSTILE}'
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="4"><rect width="8" height="4"/></svg>'
 DISTRACTORS = {"main/dev": {"sentence": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
 
 READ = [("q1", 1, "Romulus", True), ("q1", 5, "<b>Remus</b>", False), ("q2", 1, "", False)]
@@ -83,8 +81,7 @@ def write(folder: Path) -> ExploreInputs:
         refused = {"refused": {"holds_answer": 3}}
         write_training(folder, arm, trained={"without_distractor": 2}, negatives=refused, examples={})
     files.write_json(folder / "accuracy.json", {})
-    with patch("eadpr.report.plots.svg", return_value=SVG):  # takes longer than all else
-        report.run(report_inputs(folder), folder / "toy", folder / "toy.json", REPORT, SETS)
+    report.run(report_inputs(folder), folder / "toy", folder / "toy.json", REPORT, SETS)
     return paths(folder)
 
 

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PRELOADED = ("typer", "pydantic", "ruamel.yaml", "pyarrow.parquet", "pandas", "regex", "duckdb", "faiss", "matplotlib")
+PRELOADED = ("typer", "pydantic", "ruamel.yaml", "pyarrow.parquet", "pandas", "regex", "duckdb", "faiss")
 PRELOADED += ("torch", "safetensors.torch", "transformers.models.bert.modeling_bert")
 PRELOADED += ("transformers.models.t5.modeling_t5", "transformers.models.auto.modeling_auto")
 PRELOADED += ("dvc.cli.parser", "dvc.repo.reproduce", "dvc.repo.experiments.executor.local", "dvc.utils.hydra")

@@ -59,7 +59,7 @@ def test_columns_hold_the_measures_of_every_question(inputs, tmp_path):
     assert overview["means"]["eadpr"]["top1"][0] == overview["differences"][0]["metrics"]["top1"][0] == 0.75
     for line in ("- main/dev (dpr): 4 questions, 3 with a ranking", "2 examples without a distractor", "3 AA pairs"):
         assert line in columns["notes"]["counts"]
-    assert (columns["notes"]["sets"], [*map(bool, columns["plots"])]) == ({"main/dev": [], "more/dev": []}, [True] * 4)
+    assert columns["notes"]["sets"] == {"main/dev": [], "more/dev": []}
     # The same interval as the report's, though several are drawn together.
     sides = [Outcomes([inputs.outcomes / f"{arm}.parquet"]).of_trainings("main/dev", "aa") for arm in ("eadpr", "dpr")]
     interval = compare([(*sides, False)], REPORT)[0].interval
@@ -109,8 +109,6 @@ def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(copied, tmp_pa
         (copied.pairs / f"{arm}.parquet").unlink()
         evaluated(copied.records.parent, arm, pairs=None)
     shutil.copy(copied.outcomes / "eadpr.parquet", copied.outcomes / "hybrid.parquet")
-    for name in ("aa_by_type", "score_differences"):
-        (copied.report / f"{name}.svg").unlink(missing_ok=True)
     html = explored(copied, tmp_path, REPORT.model_copy(update={"fused": ["hybrid"]}))
     columns = unpacked(html, "columns")
     assert columns["arms"] == ["bm25", "dpr", "eadpr", "hybrid"]
@@ -118,7 +116,6 @@ def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(copied, tmp_pa
     assert columns["forms"]["masked_cut"] == "without the answer; the encoder does not read that far"
     assert "holds an answer" in columns["metrics"]["top1"][1]
     assert [*columns["metrics"]] == ["top1", "top2", "mrr3"]
-    assert [bool(svg) for *_, svg in columns["plots"]] == [True, False, False, True]
     assert all(positive["scores"] == {} for detail in unpacked(html, "details0") for positive in detail["positives"])
 
 

@@ -239,7 +239,7 @@ MADE_BY = {"questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9, 
 
 
 @pytest.fixture
-def measured(tmp_path, undrawn):
+def measured(tmp_path):
     for generator, by_arm in (AFTER | {"given": AFTER["replaced"]}).items():
         for arm_name, after in by_arm.items():
             own = tmp_path / "robustness" / generator / arm_name

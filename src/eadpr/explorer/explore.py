@@ -135,7 +135,6 @@ def _measures(
         "values": values,
         "overview": {name: _make_overview(name, rows, settings) for name in questions.members},
         "notes": files.read_json(inputs.report / NOTES),
-        "plots": [[*texts, read_plot(inputs.report / f"{name}.svg")] for name, texts in words.PLOTS.items()],
     }
 
 
@@ -165,10 +164,6 @@ def _make_overview(name: str, measured: MeasuredRows, settings: ReportArms) -> d
         "differences": [{"row": row, "with": other, "metrics": metrics} for (row, other), metrics in differences],
         "trainings": {row: len(names) for row, names in settings.rows.items()},
     }
-
-
-def read_plot(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""  # a plot without points has no file
 
 
 def _sum_values(outcomes: Outcomes, questions: MeasuredQuestions, metric: str) -> pd.DataFrame:

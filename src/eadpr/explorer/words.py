@@ -22,19 +22,6 @@ EVIDENCE = {
     "window": "evidence: some words around the answers",
     "answer": "evidence: the answers themselves",
 }
-# Plots of the report that the page shows: a title, and what to see in them.
-PLOTS = {
-    "topk": ("Found among the first k.", "Share of questions with a passage that holds an answer among the first k."),
-    "aa_by_type": ("Answer awareness by type of question.", "The dotted line is chance; the table explains measures."),
-    "score_differences": (
-        "Scores behind awareness of the evidence.",
-        "By how much a text scores above the one that lacks something: right of the dotted line it does.",
-    ),
-    "loss": (
-        "Training loss.",
-        "Each arm learns with an objective of its own, so heights do not compare; whether a curve has settled does.",
-    ),
-}
 # Wikidata's names of the relations that T-REx QA and EntityQuestions ask about.
 RELATIONS = {
     "P17": "country", "P19": "place of birth", "P20": "place of death", "P26": "spouse", "P30": "continent",

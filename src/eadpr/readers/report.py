@@ -1,14 +1,12 @@
 """The report's section of what readers answer from the rankings of several retrievers."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 from eadpr.readers.config import Read
 from eadpr.report import markdown as md
-from eadpr.report import plots
 from eadpr.report.config import Pairs, ReportArms, Rows, Sampling
 from eadpr.report.differences import comparisons, difference_table
 from eadpr.report.summary import MeasuredRows, average_trainings, load_rows, nest_means, select_set
@@ -16,7 +14,6 @@ from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 
 PATH_METRICS = ["em", "f1", "sp_em", "sp_f1", "joint_em", "joint_f1"]
-CURVES = {"x": "passages read", "y": "exact match (%)", "log": True}
 AWARE = ("aa", "placebo_words", "controlled_aa")  # of the retriever, shown with the answers from its ranking
 KINDS = {"bridge": "Bridge questions", "comparison": "Comparisons"}
 
@@ -25,7 +22,7 @@ def report_readers(
     outcomes: Path, settings: ReportArms, read: Read, sets: Sets, folder: Path, trainings: pd.DataFrame
 ) -> list[str]:
     """Report every reader, those of passages first, with the answer awareness of the rankings they read (PiCL, Figure
-    2). A `report.Section` once all but the last two arguments are bound; JSON and plots go to `folder`."""
+    2). A `report.Section` once all but the last two arguments are bound; JSON goes to `folder`."""
     rows, sampling, parts = settings.reading.trainings, settings, []
     pairs = settings.pair([*rows], rows)
     for reader in sorted(settings.reading.by, key=lambda name: name in settings.of_paths):
@@ -44,8 +41,6 @@ def report_readers(
             awareness = average_trainings(trainings[trainings["metric"].isin(AWARE)], rows)
             for name in sets.evaluate:
                 parts += tables_of_passages(measured, select_set(awareness, name), rows, pairs, sampling, read, name)
-            curves = exact_match_points(measured.rows, [*rows], read.top_k, sets.evaluate)
-            plots.write(folder / f"em-{reader}", curves, [*rows], "Exact match", partial(plots.lines, **CURVES))
     return parts
 
 
@@ -58,17 +53,6 @@ def tables_of_passages(
     compared = comparisons(measured.outcomes, pairs, name, read.metrics)
     differences = difference_table(compared, md.titles(read.metrics), sampling)
     return [f"## {name}: {count:,.0f} questions", table, *differences]
-
-
-def exact_match_points(
-    means: pd.DataFrame, rows: Sequence[str], top_k: Sequence[int], sets: Sequence[str]
-) -> pd.DataFrame:
-    """Return exact match by the number of passages that are read."""
-    points = []
-    for name in sets:
-        shares = select_set(means, name).set_index(["row", "metric"])["mean"]
-        points += [(k, shares[row, f"em_{k}"], row, name) for row in rows for k in top_k]
-    return pd.DataFrame(points, columns=["passages", "em", "arm", "question_set"])
 
 
 def tables_of_paths(

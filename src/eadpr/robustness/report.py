@@ -1,8 +1,6 @@
 """The report's section of how much each arm loses as near-duplicates join the corpus."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +8,6 @@ import pandas as pd
 
 from eadpr.evaluation.outcomes import MADE
 from eadpr.report import markdown as md
-from eadpr.report import plots
 from eadpr.report.config import Pairs, ReportArms
 from eadpr.report.differences import Comparison, Trainings, difference_table, is_fixed
 from eadpr.report.summary import MeasuredRows, load_rows, select_set
@@ -35,11 +32,11 @@ class Scope(NamedTuple):
 
 
 def report_robustness(
-    outcomes: Path, settings: ReportArms, counts: Robustness, sets: Sets, folder: Path, _: pd.DataFrame
+    outcomes: Path, settings: ReportArms, counts: Robustness, sets: Sets, _folder: Path, _means: pd.DataFrame
 ) -> list[str]:
     """Report what each arm loses at worst, then a part for every generator of near-duplicates.
 
-    A `report.Section` once all but the last two arguments are bound; plots go to `folder`.
+    A `report.Section` once all but the last two arguments are bound.
     """
     arms = settings.robustness.trainings
     scope = Scope([*arms], settings.pair([*arms], arms), counts.counts, settings)  # BM25 was not measured everywhere
@@ -59,9 +56,6 @@ def report_robustness(
         ]
         for name in sets.evaluate:
             parts += report_set(measured, name, scope)
-        points = list_points(measured.rows, scope, sets.evaluate)
-        draw = partial(plots.lines, x="near-duplicates per question")
-        plots.write(folder / f"robustness-{generator}", points, scope.arms, "As near-duplicates join the corpus", draw)
     return parts
 
 
@@ -130,13 +124,3 @@ def list_changes(read: ReadValues, metrics: Sequence[str], scope: Scope) -> Iter
         yield Comparison(f"{arm} − {reference} at {most}", sides, fixed=fixed)
         sides = ((read_change(arm, metric), read_change(reference, metric)) for metric in metrics)
         yield Comparison(f"change of {arm} − change of {reference}", sides, fixed=fixed)
-
-
-def list_points(means: pd.DataFrame, scope: Scope, sets: Sequence[str]) -> pd.DataFrame:
-    points = []
-    for name in sets:
-        shares = select_set(means, name).set_index(["row", "metric"])["mean"]
-        metrics = [metric for metric in scope.settings.differences if metric in shares.index.levels[1]]
-        for metric, arm, n in product(metrics, scope.arms, scope.counts):
-            points.append((n, shares[f"{arm}, {n}", metric], arm, metric, name))
-    return pd.DataFrame(points, columns=["near_duplicates", "share", "arm", "metric", "question_set"])

@@ -11,7 +11,6 @@ export function overview(data, state, go) {
     h("p", { class: "next" }, h("button", { type: "button", class: "main",
       click: () => go({ view: "questions", hit: [state.a], miss: [state.b], k: 1 }) },
     `Questions that ${state.a} gets right and ${state.b} does not`)),
-    h("div", { class: "plots" }, plots(data)),
     h("details", {}, h("summary", {}, "What these figures rest on, and what was left out"),
       h("pre", { class: "wide", tabindex: 0, role: "region", "aria-label": "Counts" }, data.notes.counts)),
   ];
@@ -64,11 +63,4 @@ function compared(found, neither) { // better nor worse: a placebo rate
   const arrow = { up: "▲ ", down: "▼ ", level: "" }[kind];
   return h("div", { class: `difference ${neither ? "level" : kind}` }, `${arrow}${signed(100 * estimate)} `,
     h("small", {}, `${signed(100 * low)} to ${signed(100 * high)}`));
-}
-
-/* Images that the report drew: nothing in them is read as markup of this page. */
-function plots(data) {
-  return data.plots.filter(([, , svg]) => svg).map(([title, said, svg]) => h("figure", {},
-    h("figcaption", {}, h("strong", {}, title), " ", said),
-    h("img", { src: `data:image/svg+xml,${encodeURIComponent(svg)}`, alt: `${title} ${said}` })));
 }
