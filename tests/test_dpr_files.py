@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.corpus.formats import file_rows, own, qa_files
+from eadpr.corpus.formats import dpr, file_rows, own
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.gold import GoldPages
 from eadpr.corpus.rows import GivenContext, RowError, check_id, check_passages, check_text
@@ -30,7 +30,7 @@ prepared = partial(prepared_files, format="dpr")
 
 def passages(path: Path) -> list[tuple[str, str, str]]:
     found = check_passages(own.read_passages(path, Columns("passages", {})))
-    return [row for some in found for row in zip(some.ids, some.titles, some.texts, strict=True)]
+    return [(passage_id, title, text) for chunk in found for _, passage_id, title, text, _ in chunk]
 
 
 HEADER = "id\ttext\ttitle\n"
@@ -86,12 +86,12 @@ def test_bom_crlf_and_gzip_make_no_difference(tmp_path, start, end, packed):
 def test_qa_csv_answers_are_literals_never_code(tmp_path):
     path = write(tmp_path / "q", 'who?\t[\'A\', "B\'s"]\nwhat "x" is?\t"[""Levi\'s"", \'C\']"\n')
     expected = [("who?", ["A", "B's"], 1), ('what "x" is?', ["Levi's", "C"], 2)]
-    assert [(q.question, q.answers, q.row) for q in qa_files.read_qa_csv(path)] == expected
+    assert [(q.question, q.answers, q.row) for q in dpr.read_qa_csv(path)] == expected
     path = write(tmp_path / "json", 'who?\t"[""a\\/b"", ""\\ud83d\\ude00""]"\n')
-    assert next(qa_files.read_qa_csv(path)).answers == ["a/b", "\U0001f600"], "JSON where it is JSON"
+    assert next(dpr.read_qa_csv(path)).answers == ["a/b", "\U0001f600"], "JSON where it is JSON"
     for cell in ("__import__('os').system('x')", "'A'", "[1]", "[", "[" * 5000, "['A' 'B']"):  # the last is numpy's
         with pytest.raises(ValueError, match="line 1: answers"):
-            list(qa_files.read_qa_csv(write(tmp_path / "bad", f"who?\t{cell}\n")))
+            list(dpr.read_qa_csv(write(tmp_path / "bad", f"who?\t{cell}\n")))
 
 
 json_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -201,14 +201,13 @@ def test_columns_are_checked_as_their_rows_are(values):
             return str(error)
 
     def naive():
-        ids = []
+        rows = []
         for where, passage_id, title, text, _ in given:
-            ids.append(check_id(passage_id, where))
-            if not (
-                check_text(title, where, "title", empty=True) + check_text(text, where, "text", empty=True)
-            ).strip():
+            rows.append((where, check_id(passage_id, where), title, text, None))
+            texts = [check_text(value, where, name, empty=True) for name, value in (("title", title), ("text", text))]
+            if not "".join(texts).strip():
                 raise RowError(where, "text", "is empty, as is the title; fill it or remove the row")
-        return [row[0] for row in given], ids, [row[2] for row in given], [row[3] for row in given], [None] * len(given)
+        return rows
 
     assert outcome(lambda: next(check_passages(iter(given)))) == outcome(naive)
 

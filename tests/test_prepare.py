@@ -179,12 +179,12 @@ def test_a_share_that_leaves_a_side_empty_is_refused(tmp_path):
     ({"kind": "passages", "path": "../x"}, "does not name a file below"),
     ({"kind": "passages", "url": "ftp://ann:secret@h/x"}, "url 'ftp://h/x' must begin with http:// or https://"),
     ({"kind": "passages", "url": "http://ann:secret@h/"}, "'http://h/' does not name a file below"),
-    ({"kind": "passages", "path": "x", "set": "s", "split": "t"}, "passages have no set and split"),
+    ({"kind": "passages", "path": "x", "set": "s", "split": "t"}, "passages have no set"),
     ({"kind": "training", "path": "x", "set": "s"}, "both set and split"),
-    ({"kind": "gold", "path": "x", "set": "s", "split": "t", "answer_kind": "regex"}, "answer_kind is for files"),
-    ({"kind": "training", "path": "x", "set": "s", "split": "t", "test_share": 0.2}, "test_share is for"),
+    ({"kind": "gold", "path": "x", "set": "s", "split": "t", "answer_kind": "regex"}, "gold have no answer_kind"),
+    ({"kind": "training", "path": "x", "set": "s", "split": "t", "test_share": 0.2}, "training have no test_share"),
     ({"kind": "training", "path": "x", "sha256": "abc"}, "sha256"),
-    ({"kind": "paq", "path": "x", "set": "s", "split": "t"}, "paq have no set and split"),
+    ({"kind": "paq", "path": "x", "set": "s", "split": "t"}, "paq have no set"),
 ])  # fmt: skip
 def test_settings_of_a_file_are_checked(fields, said):
     with pytest.raises(ValueError, match=r"^params\.yaml: file") as raised:

@@ -1,9 +1,7 @@
 """A collection's files brought together: downloads checked and pinned, local files checked where they are.
 
-A download is resumed where it was cut, tried again with growing pauses, checked, and kept in the cache.
-
-The finished file stays in the cache (a hard link to it goes to DVC), because DVC empties the stage's folder before
-every run and a collection that gains a small file should not fetch 13 GB again.
+A download is resumed where it was cut, tried again with growing pauses, checked, and kept in the cache: DVC empties the
+stage's folder before every run, and a collection that gains a small file should not fetch 13 GB again.
 """
 
 import os
@@ -12,13 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urljoin
 
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.util import Retry
 
-from eadpr.corpus.redirects import check_redirect
 from eadpr.corpus.sources import LISTED, File, Source, without_password
 from eadpr.runtime import cache
 from eadpr.runtime.files import discard, new_folder, read_json, sha256, write_json
@@ -150,8 +148,9 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
         headers["Range"] = f"bytes={start}-"
         if validator:
             headers["If-Range"] = validator
-    hooks = {"response": check_redirect}
-    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT, hooks=hooks) as response:
+    with session.get(
+        url, headers=headers, stream=True, timeout=TIMEOUT, hooks={"response": _stay_on_https}
+    ) as response:
         status = response.status_code
         if status == 416 or (status == 206 and f"bytes {start}-" not in response.headers.get("Content-Range", "")):
             discard(partial)
@@ -175,6 +174,13 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
                     return  # it is another file
     if pin.size is not None and _size(partial) < pin.size:
         raise ProtocolError(f"the connection was cut after {_size(partial):,} of {pin.size:,} bytes")
+
+
+def _stay_on_https(response: requests.Response, *_: object, **__: object) -> None:
+    """Raise HTTPError for a redirect from https to http; a hook of requests, which follows none to another scheme."""
+    address = urljoin(response.url, response.headers.get("Location", ""))
+    if response.url.startswith("https:") and address.startswith("http:"):
+        raise requests.HTTPError(f"it leads to {without_password(address)}, which is not https")
 
 
 def _size(path: Path) -> int:

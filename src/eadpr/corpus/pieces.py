@@ -3,11 +3,11 @@
 In scripts without spaces each character counts as a word.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import regex
 
-from eadpr.corpus.rows import GivenPassages
+from eadpr.corpus.rows import GivenPassage
 from eadpr.storage.records import Span
 from eadpr.text.answers import STOPS, UNSPACED
 
@@ -15,17 +15,14 @@ _WORD = regex.compile(rf"[{UNSPACED}]\p{{M}}*|[^\s{UNSPACED}]+")
 _SENTENCE_END = regex.compile(rf"""[.!?…{STOPS}]["'”’»)\]]*$""")
 
 
-def cut_passages(documents: GivenPassages, words: int) -> GivenPassages:
-    """Return longer documents as passages `id#1`, `id#2`, … of about so many words, with their title."""
-    passages = []
-    for where, document, title, text, _ in zip(*documents, strict=True):
-        spans = cut_text(text, words)
-        if len(spans) == 1:
-            passages.append((where, document, title, text, None))
-            continue
-        for k, (start, end) in enumerate(spans, start=1):
-            passages.append((where, f"{document}#{k}", title, text[start:end], None))
-    return GivenPassages(*map(list, zip(*passages, strict=True)))
+def cut_passages(documents: Iterable[GivenPassage], words: int) -> Iterator[GivenPassage]:
+    """Yield longer documents as passages `id#1`, `id#2`, … of about so many words, with their title."""
+    for where, document, title, text, _ in documents:
+        pieces = [text[slice(*span)] for span in cut_text(text, words)]
+        if len(pieces) == 1:
+            yield where, document, title, text, None
+        else:
+            yield from ((where, f"{document}#{k}", title, piece, None) for k, piece in enumerate(pieces, start=1))
 
 
 def cut_text(text: str, words: int) -> list[Span]:

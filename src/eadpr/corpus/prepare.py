@@ -4,6 +4,7 @@ Files are read row by row; `gathered` does what concerns whole tables. Memory do
 but with the pages of `gold_info`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -11,14 +12,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from eadpr.corpus.formats import dpr, gold, hotpot, own, qa_files, ramdocs
+from eadpr.corpus.formats import dpr, gold, hotpot, own, ramdocs
 from eadpr.corpus.formats.columns import NAMES, Columns
 from eadpr.corpus.formats.entity_questions import read_entity_questions
 from eadpr.corpus.formats.paq import Paq, sample_paq
 from eadpr.corpus.formats.trex_facts import Facts, facts_reader
 from eadpr.corpus.gathered import Gathered, gathering, write_records
 from eadpr.corpus.pieces import cut_passages
-from eadpr.corpus.rows import ROLES, GivenPassages, GivenQuestion, OddRows, RowError, check_passages, excerpt
+from eadpr.corpus.rows import ROLES, GivenPassage, GivenQuestion, OddRows, RowError, check_passages, excerpt
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
 from eadpr.runtime.files import new_folder, write_json
 from eadpr.runtime.progress import progress
@@ -79,7 +80,7 @@ def prepare(
     columns = {path: Columns(file.kind, usual | file.columns) for file, path in files if file.kind in kinds}
     odd = OddRows(settings.odd_rows)
     with new_folder(out) as folder, engine.connect() as connection:
-        _write_passages(lambda: _read_passages(settings, files, columns, odd), files, folder, connection, odd)
+        _write_passages(settings, files, columns, odd, folder, connection)
         with gathering(connection, settings, odd, own=own_format) as gathered:
             _gather(files, gathered, _readers(source.format, files, columns, facts, paq))
         report = write_records(connection, folder, settings, files, odd) | {"odd_rows": odd.report}
@@ -132,45 +133,47 @@ def _write_report(connection: engine.Connection, folder: Path, counts: dict[str,
 
 
 def _read_passages(
-    settings: Prepare, files: Files, columns: Mapping[Path, Columns], odd: OddRows
-) -> Iterator[tuple[File, GivenPassages]]:
-    """Yield the passages of each file in chunks."""
-    for number, (file, path) in enumerate((file, path) for file, path in files if file.kind == "passages"):
+    settings: Prepare, files: Files, columns: Mapping[Path, Columns], odd: OddRows, rows: Counter[Path]
+) -> Iterator[list[GivenPassage]]:
+    """Yield the passages of all files in chunks, and count the rows of each file in `rows`."""
+
+    def counted(path: Path, passages: Iterable[GivenPassage]) -> Iterator[GivenPassage]:
+        for passage in passages:
+            rows[path] += 1
+            yield passage
+
+    for number, path in enumerate(path for file, path in files if file.kind == "passages"):
         prefix = f"{number + 1}:" if number else ""
-        passages = (
-            own.read_passages(path, columns[path], prefix=prefix) if path in columns else hotpot.read_passages(path)
-        )
-        chunks = check_passages(passages, partial(odd.add, "passages left out"))
-        if path in columns and settings.split_words:
-            chunks = (cut_passages(chunk, settings.split_words) for chunk in chunks)
-        yield from ((file, chunk) for chunk in chunks)
+        own_rows = path in columns
+        passages = own.read_passages(path, columns[path], prefix=prefix) if own_rows else hotpot.read_passages(path)
+        for chunk in check_passages(counted(path, passages), partial(odd.add, "passages left out")):
+            yield list(cut_passages(chunk, settings.split_words)) if own_rows and settings.split_words else chunk
 
 
 def _write_passages(
-    read: Callable[[], Iterator[tuple[File, GivenPassages]]],
+    settings: Prepare,
     files: Files,
+    columns: Mapping[Path, Columns],
+    odd: OddRows,
     folder: Path,
     connection: engine.Connection,
-    odd: OddRows,
 ) -> None:
-    rows = {file.name: 0 for file, _ in files if file.kind == "passages"}
-    path = folder / "passages.parquet"
+    rows: Counter[Path] = Counter()
+    read, path = partial(_read_passages, settings, files, columns, odd, rows), folder / "passages.parquet"
     with tables.writing(path, Passage) as append, progress("passages", None, "passages") as advance:
-        for file, (places, *fields) in read():
-            append(tables.from_columns(Passage, fields))
-            rows[file.name] += len(places)
-            advance(len(places))
-    left_out = odd.report.get("passages left out", {"count": 0})
-    odd.check("passages left out", sum(rows.values()) + left_out["count"])
-    engine.view(connection, "corpus", path, Passage)
-    if twice := engine.find_duplicate(connection, "corpus", engine.POSITION):
-        places = islice((place for _, chunk in read() for place in chunk.places), twice["rows"][1] + 1)
-        first, second = (place for row, place in enumerate(places) if row in twice["rows"])
-        reason = f"stands twice (first in {first}); ids must be unique"
-        raise RowError(second, f"passage id {excerpt(twice['id'])}", reason)
+        for chunk in read():
+            append(tables.as_table(Passage, [fields for _, *fields in chunk]))
+            advance(len(chunk))
+    odd.check("passages left out", rows.total())
     for file, file_path in files:
         if file.kind == "passages":
-            _check_count(file, rows[file.name], file_path, "passages")
+            _check_count(file, rows[file_path], file_path, "passages")
+    engine.view(connection, "corpus", path, Passage)
+    if twice := engine.find_duplicate(connection, "corpus", engine.POSITION):
+        places = enumerate(place for chunk in read() for place, *_ in chunk)
+        first, second = islice((place for row, place in places if row in twice["rows"]), 2)
+        reason = f"stands twice (first in {first}); ids must be unique"
+        raise RowError(second, f"passage id {excerpt(twice['id'])}", reason)
 
 
 def _check_count(file: File, count: int, path: Path, kind: str) -> None:
@@ -188,7 +191,7 @@ def _readers(
     questions = {"own": lambda path: own.read_questions(path, columns[path]), "hotpot": hotpot.read_questions}
     return {
         "training": dpr.read_questions,
-        "questions": questions.get(format, qa_files.read_qa_csv),
+        "questions": questions.get(format, dpr.read_qa_csv),
         "contexts": dpr.read_questions,
         "ramdocs": ramdocs.read_ramdocs,
         "entity_questions": read_entity_questions,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import regex
 
 from eadpr.storage.records import Span, SupportingFact
-from eadpr.text import answers as text
+from eadpr.text.answers import FLAGS, tokens
 
 ROLES = ("positive", "negative", "hard_negative")
 LARGEST = 3.4e38  # of the numbers that the column of grades holds; that of offsets holds less than 2**31
@@ -76,16 +76,6 @@ def join_names(names: Iterable[str]) -> str:
 def digest(*parts: str) -> int:
     """Return a 64-bit integer, the same in every process."""
     return int.from_bytes(hashlib.blake2b("\0".join(parts).encode(), digest_size=8).digest(), "little")
-
-
-class GivenPassages(NamedTuple):
-    """Some passages of a file, column by column."""
-
-    places: list[str]
-    ids: list[str]
-    titles: list[str]
-    texts: list[str]
-    sentences: list[list[Span] | None]
 
 
 class GivenContext(NamedTuple):
@@ -213,31 +203,30 @@ def check_id(value: object, where: str, field: str = "id") -> str:
 
 def check_passages(
     passages: Iterator[GivenPassage], leave_out: Callable[[RowError], None] = refuse
-) -> Iterator[GivenPassages]:
+) -> Iterator[list[GivenPassage]]:
     """Yield passages in chunks, their ids, titles and texts checked; those with neither title nor text are odd."""
     while chunk := list(islice(passages, CHUNK)):
-        places, ids, titles, texts, sentences = map(list, zip(*chunk, strict=True))
-        if not _all_sound(ids, titles, texts):
-            sound = []
-            for where, passage_id, title, text, given in chunk:
-                sound.append((where, check_id(passage_id, where), title, text, given))
-                checked = [
-                    check_text(value, where, name, empty=True) for name, value in (("title", title), ("text", text))
-                ]
-                if not "".join(checked).strip():
-                    leave_out(RowError(sound.pop()[0], "text", "is empty, as is the title; fill it or remove the row"))
-            places, ids, titles, texts, sentences = map(list, zip(*sound, strict=True)) if sound else ([],) * 5
-        yield GivenPassages(places, ids, titles, texts, sentences)
+        yield chunk if _all_sound(chunk) else list(_check_each(chunk, leave_out))
 
 
-def _all_sound(ids: list[Any], titles: list[Any], texts: list[Any]) -> bool:
+def _check_each(chunk: list[GivenPassage], leave_out: Callable[[RowError], None]) -> Iterator[GivenPassage]:
+    for where, passage_id, title, text, sentences in chunk:
+        name = check_id(passage_id, where)
+        if (check_text(title, where, "title", empty=True) + check_text(text, where, "text", empty=True)).strip():
+            yield where, name, title, text, sentences
+        else:
+            leave_out(RowError(where, "text", "is empty, as is the title; fill it or remove the row"))
+
+
+def _all_sound(chunk: list[GivenPassage]) -> bool:
     """Tell whether a chunk needs no check row by row, which is most often so and much faster."""
+    _, ids, titles, texts, _ = zip(*chunk, strict=True)
     try:
         joined = "\n".join([*ids, *titles, *texts])
         joined.encode()  # refuses surrogates
     except (TypeError, UnicodeEncodeError):
         return False
-    return "\0" not in joined and "\n".join(ids).split() == ids and all(map(str.strip, texts))
+    return "\0" not in joined and "\n".join(ids).split() == list(ids) and all(map(str.strip, texts))
 
 
 def usable_answers(question: GivenQuestion, kind: str, leave_out: Callable[[RowError], None] = refuse) -> list[str]:
@@ -249,13 +238,13 @@ def usable_answers(question: GivenQuestion, kind: str, leave_out: Callable[[RowE
     usable = []
     for i, answer in enumerate(question.answers):
         field = f"answers[{i}]"
-        if not (answer.strip() if kind == "regex" else text.tokens(answer)):
+        if not (answer.strip() if kind == "regex" else tokens(answer)):
             reason = "which holds no letter, digit or sign and would be in every passage; remove it"
             leave_out(RowError(question.place, field, f"is {excerpt(answer)}, {reason}"))
             continue
         if kind == "regex":
             try:
-                regex.compile(answer, text.FLAGS)
+                regex.compile(answer, FLAGS)
             except (regex.error, ValueError, RecursionError) as error:  # the latter for clashing flags, deep nesting
                 reason = f"is {excerpt(answer)}, not a valid regular expression: {error}"
                 raise RowError(question.place, field, reason) from None

@@ -9,10 +9,19 @@ from pydantic import Field, model_validator
 from eadpr.runtime.section import Section, Sets
 
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
-NAMES_ITS_SETS = ("facts", "entity_questions", "paq")
 ASK_ALONE = ("training", "questions", "gold", "gold_info")  # bring no passage, unless contexts may join
 IN_A_SET = (*ASK_ALONE, "contexts", "ramdocs")
-ASKS = ("training", "questions", "contexts", "ramdocs", *NAMES_ITS_SETS)  # kinds that bring questions
+ASKS = (
+    "training",
+    "questions",
+    "contexts",
+    "ramdocs",
+    "facts",
+    "entity_questions",
+    "paq",
+)  # kinds that bring questions
+COLUMNED = ("passages", "questions")
+KINDS_WITH = {"set": IN_A_SET, "answer_kind": ASKS, "test_share": ("questions",), "columns": COLUMNED}
 LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
 LISTED = "files.json"  # beside downloads, what they are
 
@@ -65,7 +74,7 @@ class File(Section):
         return same and self.kind in ("gold", "gold_info") and file.kind in ("training", "questions")
 
     @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    def _is_one_file_with_fields_of_its_kind(self) -> Self:
         if (self.path is None) == (self.url is None):
             raise ValueError("give exactly one of path (a file below data/sources/<collection>) and url")
         place = self.path if self.url is None else without_password(self.url)
@@ -74,19 +83,13 @@ class File(Section):
         parts = PurePosixPath(self.name).parts
         if not parts or self.name.startswith("/") or {"..", "."} & set(parts):
             raise ValueError(f"{place!r} does not name a file below the collection's folder")
-        return self
-
-    @model_validator(mode="after")
-    def _fields_of_its_kind(self) -> Self:
-        no_share = self.kind != "questions" or (self.split or "train") != "train"
-        wrong = {
-            f"files of kind {self.kind} have no set and split": self.set and self.kind not in IN_A_SET,
-            "give both set and split, or neither": (self.set is None) != (self.split is None),
-            f"answer_kind is for files with questions, not for {self.kind}": self.answer_kind and self.kind not in ASKS,
-            "test_share is for a file of kind questions and split train": self.test_share is not None and no_share,
-        }
-        if reason := next((reason for reason, applies in wrong.items() if applies), None):
-            raise ValueError(f"{self.name}: {reason}")
+        for field, kinds in KINDS_WITH.items():
+            if getattr(self, field) not in (None, {}) and self.kind not in kinds:
+                raise ValueError(f"{self.name}: files of kind {self.kind} have no {field}")
+        if (self.set is None) != (self.split is None):
+            raise ValueError(f"{self.name}: give both set and split, or neither")
+        if self.test_share is not None and self.split not in (None, "train"):
+            raise ValueError(f"{self.name}: test_share is for a file of split train")
         return self
 
 
@@ -104,16 +107,16 @@ class Source(Section):
             raise ValueError("files: no file holds questions")
         names = [file.name for file in self.files]
         for file in self.files:
-            in_columns = self.format == "own" and file.kind in ("passages", "questions")
-            annotates = file.kind not in ("gold", "gold_info") or any(map(file.annotates, self.files))
-            sets = f"set {file.set} and split {file.split}"
-            wrong = {
-                "is listed twice; names must differ": names.count(file.name) > 1,
-                f"kind {file.kind} needs set and split": file.kind in IN_A_SET and file.set is None and not in_columns,
-                "columns are for passages and questions of format own": file.columns and not in_columns,
-                f"no file of kind training or questions has {sets}": not annotates,
-            }
-            if reason := next((reason for reason, applies in wrong.items() if applies), None):
+            reason = None
+            if names.count(file.name) > 1:
+                reason = "is listed twice; names must differ"
+            elif file.columns and self.format != "own":
+                reason = "columns are for passages and questions of format own"
+            elif file.kind in IN_A_SET and file.set is None and (self.format, file.kind) != ("own", "questions"):
+                reason = f"kind {file.kind} needs set and split"
+            elif file.kind in ("gold", "gold_info") and not any(map(file.annotates, self.files)):
+                reason = f"no file of kind training or questions has set {file.set} and split {file.split}"
+            if reason:
                 raise ValueError(f"files: {file.name}: {reason}")
         return self
 

@@ -1,8 +1,13 @@
 """Which column of a user's file holds which field: by its own name, a usual other name, or as the user says."""
 
+import ast
+import json
+import tokenize
 from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
+from typing import Any
 
-from eadpr.corpus.rows import Row, RowError, join_names
+from eadpr.corpus.rows import Row, RowError, join_names, unexpected
 
 # By kind of file: the names that a field usually has, its own first. Of the first field every file needs a column.
 NAMES = {
@@ -93,3 +98,23 @@ class Columns:
         self.read |= columns
         self.unread += [name for name in header if name not in (*columns.values(), *self.unread)]
         return columns
+
+
+def parse_list(cell: str, where: str, field: str) -> list[Any]:
+    """Return a list written as a JSON or Python literal; nothing is ever evaluated.
+
+    numpy's way of writing lists is refused: it has no commas, and Python reads it as one text.
+    """
+    try:
+        items = json.loads(cell)
+    except (ValueError, RecursionError):
+        try:
+            items = ast.literal_eval(cell)
+            literals = sum(token.type == tokenize.STRING for token in tokenize.generate_tokens(StringIO(cell).readline))
+        except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
+            items, literals = None, 0
+        if isinstance(items, list | tuple) and literals > len(items):
+            items = None
+    if not isinstance(items, list | tuple):
+        raise unexpected(where, field, cell, "a list of texts such as [\"a\", 'b']")
+    return list(items)

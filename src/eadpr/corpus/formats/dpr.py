@@ -1,9 +1,10 @@
-"""DPR's files of questions with their passages (Karpukhin et al., 2020)."""
+"""DPR's files of questions, with their passages or alone (Karpukhin et al., 2020)."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from eadpr.corpus.formats.file_rows import read_objects
+from eadpr.corpus.formats.columns import parse_list
+from eadpr.corpus.formats.file_rows import read_objects, read_table
 from eadpr.corpus.rows import ROLES, GivenContext, GivenQuestion, Row, RowError
 
 LISTS = {f"{role}_ctxs": role for role in ROLES} | {"ctxs": "positive"}  # the last in files of NQ's gold passages
@@ -26,3 +27,10 @@ def _read_contexts(item: Row, name: str, role: str) -> Iterator[GivenContext]:
         if id_key is None and text is None:
             raise RowError(row.where, "", f"has neither {' nor '.join(ID_KEYS)} nor text")
         yield GivenContext(role, row.number, row.id(id_key) if id_key else None, title or "", text)
+
+
+def read_qa_csv(path: Path) -> Iterator[GivenQuestion]:
+    """Read DPR's question sets (`.qa.csv`): two cells, question and list of answers, no header, quoted as in CSV."""
+    for row in read_table(path, ("question", "answers")):
+        row.fields["answers"] = parse_list(row.fields["answers"], row.where, "answers")
+        yield GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"))

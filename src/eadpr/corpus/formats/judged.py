@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eadpr.corpus.formats.file_rows import read_cells, read_objects, read_table
 from eadpr.corpus.formats.own import OwnFiles, write_rows
@@ -14,13 +14,7 @@ QRELS = ("qrels/*.tsv", "qrels*.tsv", "*.qrels")
 _ENDINGS = ("", ".gz")
 
 
-class Judgement(NamedTuple):
-    where: str
-    passage_id: str
-    grade: float
-
-
-Judgements = Mapping[str, list[Judgement]]  # by question id, the most relevant passage first
+Judgements = Mapping[str, Mapping[str, float]]  # grades by question and passage, the most relevant first
 
 
 def convert_judged(folder: Path, out: Path) -> OwnFiles:
@@ -39,7 +33,7 @@ def convert_judged(folder: Path, out: Path) -> OwnFiles:
         if split in questions:
             raise ValueError(f"{path} judges the questions of {split} too; keep one of its files")
         questions[split] = write_rows(out / f"questions-{split}.jsonl", _read_questions(folder, split, judgements))
-        bare += sum(judged[0].grade <= 0 for judged in judgements.values())
+        bare += sum(max(grades.values()) <= 0 for grades in judgements.values())
     kind, passages = "a folder in BEIR's layout", corpus
     if ".tsv" in corpus.suffixes:
         kind = "a folder of TSVs as of MS MARCO"
@@ -64,7 +58,7 @@ def _split_of(path: Path) -> str:
 def _read_judgements(path: Path) -> Judgements:
     """Read three columns with a header (BEIR), or TREC's four without: question, 0, passage, grade. Of two grades the
     first counts."""
-    questions: dict[str, dict[str, Judgement]] = {}
+    questions: dict[str, dict[str, float]] = {}
     for number, (where, cells) in enumerate(read_cells(path), start=1):
         if len(cells) not in (3, 4):
             reason = f"{len(cells)} cells, expected question, passage and grade, or TREC's four, by tabs"
@@ -75,12 +69,10 @@ def _read_judgements(path: Path) -> Judgements:
             continue  # BEIR's header
         if grade is None or not abs(grade) <= LARGEST:  # NaN too
             raise unexpected(where, "grade", cell, "a number")
-        judged = questions.setdefault(check_id(question, where), {})
-        judged.setdefault(check_id(passage, where), Judgement(where, passage, grade))
-    by_question = {key: sorted(judged.values(), key=lambda j: -j.grade) for key, judged in questions.items()}
-    if not any(judged[0].grade > 0 for judged in by_question.values()):
+        questions.setdefault(check_id(question, where), {}).setdefault(check_id(passage, where), grade)
+    if not any(grade > 0 for grades in questions.values() for grade in grades.values()):
         raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")
-    return by_question
+    return {key: dict(sorted(grades.items(), key=lambda item: -item[1])) for key, grades in questions.items()}
 
 
 def _read_grade(cell: str) -> float | None:
@@ -98,10 +90,9 @@ def _read_questions(folder: Path, split: str, judgements: Judgements) -> Iterato
     waiting = dict(judgements)
     for key, question in _read_pairs(path):
         waiting.pop(key, None)
-        if relevant := [judgement for judgement in judgements.get(key, ()) if judgement.grade > 0]:
-            row = {"id": key, "question": question, "positives": [judgement.passage_id for judgement in relevant]}
-            grades = [judgement.grade for judgement in relevant]
-            yield row if set(grades) == {1.0} else row | {"grades": grades}
+        if relevant := {passage: grade for passage, grade in judgements.get(key, {}).items() if grade > 0}:
+            row = {"id": key, "question": question, "positives": list(relevant)}
+            yield row if set(relevant.values()) == {1.0} else row | {"grades": list(relevant.values())}
     yield from ({"id": key, "question": ""} for key in waiting)
 
 

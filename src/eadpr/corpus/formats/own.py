@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eadpr.corpus.formats.columns import Columns
+from eadpr.corpus.formats.columns import Columns, parse_list
 from eadpr.corpus.formats.file_rows import read_objects, read_parquet, read_table
-from eadpr.corpus.formats.qa_files import parse_list
 from eadpr.corpus.rows import (
     LARGEST,
     GivenContext,

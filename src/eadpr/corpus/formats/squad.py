@@ -3,22 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eadpr.corpus.formats.file_rows import read_data
 from eadpr.corpus.formats.own import OwnFiles, write_rows
 from eadpr.corpus.rows import Row
 
 _TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
-
-
-class SquadParagraph(NamedTuple):
-    """`questions` are rows of those with an answer; `unanswered` counts the others."""
-
-    title: str
-    text: str
-    questions: list[dict[str, Any]]
-    unanswered: int
 
 
 def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
@@ -31,15 +22,16 @@ def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
     if len(paths) > 2 or (len(paths) == 2 and len(tests) != 1):
         named = ", ".join(map(str, paths))
         raise ValueError(f"{named}: give one SQuAD file, or two of which one has dev, test or valid in its name")
-    splits = {"train": paths[0]} if len(paths) == 1 else {"test" if path in tests else "train": path for path in paths}
     ids: dict[tuple[str, str], str] = {}
     questions, unanswered = {}, 0
-    for split, path in sorted(splits.items(), reverse=True):
+    for path in sorted(paths, key=tests.__contains__):
+        split = "test" if path in tests and len(paths) == 2 else "train"
         rows: list[dict[str, Any]] = []
-        for title, text, asked, without_answer in read_paragraphs(path):
+        for title, text, asked in _read_paragraphs(path):
             passage = ids.setdefault((title, text), f"{'_'.join(title.split())}/{len(ids) + 1}".removeprefix("/"))
-            rows += [row | {"positives": [passage] * len(row["answer_start"])} for row in asked]
-            unanswered += without_answer
+            answered = list(map(_read_question, filter(_has_answer, asked)))
+            rows += [row | {"positives": [passage] * len(row["answer_start"])} for row in answered]
+            unanswered += len(asked) - len(answered)
         questions[split] = write_rows(out / f"questions-{split}.jsonl", rows)
     passages = ({"id": passage, "title": title, "text": text} for (title, text), passage in ids.items())
     description = "SQuAD's JSON"
@@ -50,27 +42,28 @@ def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
 
 def read_answered(path: Path) -> Iterator[dict[str, Any]]:
     """Read id, question, answers, title and text of every question that has an answer."""
-    for paragraph in read_paragraphs(path):
-        for row in paragraph.questions:
-            yield row | {"title": paragraph.title, "text": paragraph.text}
+    for title, text, asked in _read_paragraphs(path):
+        for row in filter(_has_answer, asked):
+            yield _read_question(row) | {"title": title, "text": text}
 
 
-def read_paragraphs(path: Path) -> Iterator[SquadParagraph]:
+def _read_paragraphs(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
+    """Yield title, text and questions of each paragraph."""
     for article in read_data(path).objects("data"):
         title = article.optional("title") or ""
         for paragraph in article.objects("paragraphs"):
-            asked = paragraph.objects("qas")
-            answered = [row for row in asked if row.value("answers") and not row.fields.get("is_impossible")]
-            rows = list(map(_read_question, answered))
-            yield SquadParagraph(title, paragraph.text("context", empty=True), rows, len(asked) - len(rows))
+            yield title, paragraph.text("context", empty=True), paragraph.objects("qas")
+
+
+def _has_answer(row: Row) -> bool:
+    return bool(row.value("answers")) and not row.fields.get("is_impossible")
 
 
 def _read_question(row: Row) -> dict[str, Any]:
-    for answer in row.objects("answers"):
+    answers = row.objects("answers")
+    for answer in answers:
         if answer.value("answer_start") == -1:  # CMRC's word for a place that is not known
             answer.fields["answer_start"] = 0
-    answers = dict.fromkeys(
-        (answer.text("text", empty=True), answer.offset("answer_start")) for answer in row.objects("answers")
-    )
-    texts, starts = list(dict.fromkeys(text for text, _ in answers)), [start for _, start in answers]
+    places = dict.fromkeys((answer.text("text", empty=True), answer.offset("answer_start")) for answer in answers)
+    texts, starts = list(dict.fromkeys(text for text, _ in places)), [start for _, start in places]
     return {"id": row.id("id"), "question": row.text("question"), "answers": texts, "answer_start": starts}
