@@ -105,6 +105,9 @@ def starred(markdown: str) -> list[str]:
     return [line.split("|")[1].strip() for line in markdown.splitlines() if "* [" in line]
 
 
+UNHELD = "1 of 6 questions have positives that hold no answer (they may say it in other words), as q3, 'who?': ['Ada']"
+
+
 def write_inputs(folder: Path) -> None:
     """records/, positives/, evidence.parquet, rankings/<name>/ and pairs/<arm>.parquet below `folder`."""
     records = folder / "records"
@@ -113,6 +116,7 @@ def write_inputs(folder: Path) -> None:
     members = [SetMember(name, "dev", question_id) for name, question_id in MEMBERS]
     tables.write(records / "question_sets.parquet", SetMember, members)
     tables.write(records / "contexts.parquet", Context, [])
+    files.write_json(records / "report.json", {"unheld": UNHELD})
     tables.write(folder / "positives" / "positives.parquet", Positive, POSITIVES)
     tables.write(folder / "evidence.parquet", Evidence, EVIDENCE)
     for name, ranking in RANKINGS.items():

@@ -81,13 +81,6 @@ def test_spills_of_killed_processes_are_removed_and_those_in_use_stay(tmp_path, 
     assert list(tmp_path.glob("spill-*")) == [elsewhere]
 
 
-@pytest.mark.parametrize("cores", [1, 96])
-def test_threads_are_as_many_as_the_memory_serves(cores, monkeypatch):
-    monkeypatch.setattr(engine, "cores", lambda: cores)
-    with engine.connect() as connection:
-        assert engine.value(connection, "SELECT current_setting('threads')") == min(cores, engine.THREADS)
-
-
 def test_an_error_of_a_python_function_in_a_query_is_an_error_of_the_user():
     def refuse(text: str) -> str:
         raise ValueError(f"{text} is no pattern")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eadpr.corpus.formats.paq import Paq, sample_paq
-from eadpr.corpus.formats.trex_facts import Facts, assign_splits, facts_reader
+from eadpr.corpus.formats.trex_facts import Facts, facts_reader
 from eadpr.corpus.rows import digest
 from eadpr.storage.questions import read_question_ids
 from tests.corpus_toy import OF_PASSAGES, PASSAGES, lines, rows, write
@@ -26,14 +26,6 @@ ALL_SETS = {
     "trex-unseen/test",
     *(f"trex-{kind}-{entity}/test" for kind in ("seen", "unseen") for entity in ("known", "new")),
 }
-
-
-@given(st.integers(0, 300))
-def test_splits_have_their_shares_and_keep_the_order(count):
-    found = assign_splits(count, {"a": 80, "b": 10, "c": 10})
-    assert found == sorted(found)
-    assert len(found) == count
-    assert abs(found.count("a") - 0.8 * count) <= 0.5
 
 
 def facts_of(relation: str, stated: list[tuple[str, str]]) -> str:
@@ -96,15 +88,6 @@ def test_a_question_is_its_relations_template_with_all_objects_of_the_subject(tm
     assert first.answers == ["Brunswick", "Coral"]
     assert (first.id, first.row, first.subject, first.relation) == ("P264-1", 1, "Buddy Holly", "P264")
     assert (second.subject, second.answers) == ("The Crickets", ["Brunswick"])
-
-
-def test_the_order_of_facts_and_of_files_changes_nothing_but_the_order(tmp_path):
-    paths = write_facts(tmp_path)
-    before = {question.id: (question.set, question.split, question.also) for question in asked_of(paths)}
-    for path in paths:
-        path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))
-    assert {q.id: (q.set, q.split, q.also) for q in asked_of(paths[::-1])} == before
-    assert {q.id: (q.set, q.split, q.also) for q in asked_of(paths, FACTS.model_copy(update={"seed": 1}))} != before
 
 
 @pytest.mark.parametrize(("names", "said"), [

@@ -125,15 +125,6 @@ def test_order_of_two_hops(one, two, question, answer, kind, last):
     assert [p.title for p in found] == ([B, A] if last == A else [A, B])
 
 
-def test_other_numbers_of_paragraphs_and_comparisons_stay_in_order(tmp_path):
-    three = [paragraph("A", "x"), paragraph("B", "y"), paragraph("C", "x")]
-    assert order_hops("q", "x", "string", three[:1]) == three[:1]
-    assert order_hops("q", "y", "string", three) == three
-    records, _ = prepared(tmp_path, BRIDGE | {"type": "comparison"})
-    (question,) = rows(records, "questions")
-    assert question.hops == ["Ann_Moor", "Dune_Road_(novel)"]
-
-
 def test_titles_become_ids():
     page = Row("here", 1, {"title": "Willie &quot;Two-Knife&quot; Altieri", "text": []})
     given = hotpot.read_paragraph(page, "text")

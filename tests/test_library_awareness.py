@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import torch
 from datasets import Dataset
-from safetensors.torch import load_file
 from sentence_transformers import (
     CrossEncoder,
     MultiVectorEncoder,
@@ -410,14 +409,6 @@ def test_the_pages_code_runs(capsys):
     exec(compile(code, "page", "exec"), names)
     assert "| by length | 100.0 [100.0, 100.0] (n=1)" in capsys.readouterr().out
     assert names["columns"][1]["distractor"] == names["columns"][1]["positive"]
-
-
-def test_weights_that_are_a_pickle_are_refused(tmp_path):
-    folder = write_model(tmp_path / "arm") / "passage_encoder"
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"holds no \*\.safetensors"):
-        make_scorer(folder)
 
 
 def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):

@@ -60,10 +60,11 @@ def test_what_params_say_of_a_collection_wins_over_its_own_file(copied):
     (SQUAD, "source.files.0.sha256=x", "source.files.0.sha256"),
     (PARAMS, f"++{STEPS}=-7", "settings.train.steps"),
 ])  # fmt: skip
-def test_a_message_names_the_collections_own_file(copied, monkeypatch, file, change, key):
+def test_a_message_begins_with_the_file_of_the_setting(copied, monkeypatch, file, change, key):
     monkeypatch.chdir(copied)
     apply_overrides(file, [change])
-    with pytest.raises(SettingError, match=rf"\({SQUAD} is read as collections\.squad-open\)$") as error:
+    place = f"{SQUAD}: {key}: " if file == SQUAD else f"{PARAMS}: collections.squad-open.{key}: "
+    with pytest.raises(SettingError, match=f"^{place}") as error:
         params.configs(load(PARAMS))
     assert error.value.key == f"collections.squad-open.{key}"
 

@@ -70,6 +70,10 @@ def test_a_bad_row_far_down_a_long_file_is_named(tmp_path, line, row, said):
 def test_another_number_of_questions_than_expected_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"q\.jsonl holds 1 questions, expected rows: 2"):
         own(tmp_path, {"question": "q"}, file={"rows": 2})
+    write(tmp_path / "p.tsv", "id\ttext\na\t\nb\tOne two. \n" + "c\t" + "Word. " * 30)
+    asked = {"kind": "questions", "path": "q.jsonl"}
+    _, report = prepared(tmp_path, OF_PASSAGES | {"rows": 3}, asked, odd_rows=0.5, split_words=20)
+    assert report["passages"] == 3, "as many as the file has, though one is left out and one becomes two"
 
 
 def test_odd_rows_are_left_out_counted_and_listed_up_to_a_share(tmp_path):

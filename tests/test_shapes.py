@@ -1,19 +1,15 @@
 """Collections in the shapes that people have: what is recognised, what it becomes, what is refused or not followed."""
 
-import io
 import json
 import re
 import shutil
-import tarfile
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from eadpr.corpus.formats import documents, hotpot
-from eadpr.corpus.formats.entity_questions import read_entity_questions
+from eadpr.corpus.formats import documents
 from eadpr.settings.yaml import read_yaml
 from eadpr.storage.questions import grades
 from tests.corpus_toy import prepared
@@ -243,25 +239,6 @@ def test_gold_offsets_name_the_positives_of_questions_that_name_none(tmp_path):
     (context,) = pq.read_table(records / "contexts.parquet").to_pylist()
     assert (context["question_id"], context["passage_id"], context["role"]) == ("s/test:1", "2", "positive")
     assert context["gold"] == [{"start": 16, "end": 22}]
-
-
-def test_nothing_of_an_archive_is_written(tmp_path):
-    """Members that climb out or are links: what is text is read where it is, and no file appears."""
-    line = json.dumps({"title": "A", "text": ["a"]}).encode()
-    with tarfile.open(tmp_path / "pages.tar", "w") as archive:
-        for name in ("../out.jsonl", f"{tmp_path}/out.jsonl", "a/../../out.jsonl"):
-            member = tarfile.TarInfo(name)
-            member.size = len(line)
-            archive.addfile(member, io.BytesIO(line))
-        link = tarfile.TarInfo("link.jsonl")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/hostname"
-        archive.addfile(link)
-    with zipfile.ZipFile(tmp_path / "e.zip", "w") as archive:
-        archive.writestr("../../P19.dev.json", '[{"question": "q", "answers": ["a"]}]')
-    before = sorted(tmp_path.parent.rglob("*"))
-    assert [title for _, _, title, *_ in hotpot.read_passages(tmp_path / "pages.tar")] == ["A"] * 3
-    assert [asked.question for asked in read_entity_questions(tmp_path / "e.zip")] == ["q"]
-    assert sorted(tmp_path.parent.rglob("*")) == before
 
 
 def test_a_link_among_documents_leads_to_no_file_elsewhere(tmp_path):

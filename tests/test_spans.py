@@ -23,6 +23,7 @@ def pieces(text: str, spans) -> list[str]:
      ["Acme Inc. was founded by J. R. R. Hill, Jr. of Leeds.", "It grew."],
      ["Yahoo! is a company.", "So is e.g. Acme."], ["He studied art.", "He said no.", "Then he slept..."],
      ["There J. A. Hill wrote ... . . and left.", "He died."], ["東京は首都です。", "大阪は違う！", "はい。"],
+     ["東京の人は「はい。行く！」と言った。", "「雨だ。」", "帰った。"],
      ["He waited...", "She left."], ["It rained (all day.)", "Then it snowed."],
      ["A paragraph without a stop", "Another one"], ["she was born in st. louis.", "it grew!", "so did she."],
      ["भारत की राजधानी दिल्ली है।", "मुंबई बड़ा है॥"], ["وہ لاہور میں ہے۔", "کیا؟", "ہاں۔"], ["እሱ ተወለደ።", "አዲስ ነው።"],

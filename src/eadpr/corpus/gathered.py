@@ -29,6 +29,7 @@ from eadpr.corpus.rows import (
     usable_answers,
 )
 from eadpr.corpus.sources import File, Prepare
+from eadpr.corpus.unheld import find_unheld
 from eadpr.storage import engine
 from eadpr.storage.records import Context, Origin, Question, SetMember, Span
 from eadpr.text.answers import merge
@@ -144,14 +145,14 @@ CLOSED = ({"yes"}, {"no"})
 
 
 @contextmanager
-def gathering(connection: engine.Connection, settings: Prepare, odd: OddRows, *, own: bool) -> Iterator[Gathered]:
+def gathering(connection: engine.Connection, odd: OddRows, *, own: bool) -> Iterator[Gathered]:
     """Yield what takes questions in the block; `write_records` finds them after it. `own` for a user's own format."""
     with (
         engine.filling(connection, "asked", ASKED) as asked,
         engine.filling(connection, "named", NAMED) as named,
         engine.filling(connection, "pointed", POINTED) as pointed,
     ):
-        gathered = Gathered(connection, settings, own, odd, asked, named, pointed)
+        gathered = Gathered(connection, own, odd, asked, named, pointed)
         yield gathered
     odd.check("questions left out", gathered.questions)
     odd.check("answers left out", gathered.answers)
@@ -162,7 +163,6 @@ class Gathered:
     """Takes questions with their contexts, and annotations; counts them, and other numbers of the report."""
 
     connection: engine.Connection
-    settings: Prepare
     own: bool
     odd: OddRows
     append_question: Callable[[tuple], None]
@@ -226,11 +226,11 @@ class Gathered:
 
 def write_records(
     connection: engine.Connection, folder: Path, settings: Prepare, files: Sequence[tuple[File, Path]], odd: OddRows
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """Write the gathered records into `folder`, where passages.parquet gains the passages that only contexts have.
 
-    Returns counts for the report. Raises RowError for passages that are not known, ids that stand twice and annotations
-    that do not fit.
+    Returns counts and notes for the report. Raises RowError for passages that are not known, ids that stand twice and
+    annotations that do not fit.
     """
     connection.execute(_POINTED_AT)
     find_missing(connection, settings, odd)
@@ -242,12 +242,14 @@ def write_records(
     connection.execute(_FOUND)
     _check_annotations(connection, odd)
     own = 0 if settings.keep_own_documents else engine.value(connection, _OWN)
+    unheld = find_unheld(connection)
     connection.execute(_MET)
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, (record, query) in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", record)
     count = append_missing(connection, folder / "passages.parquet")
-    return {"passages_from_contexts": count, "own_documents": own, **engine.first(connection, _COUNTS)}
+    counts = {"passages_from_contexts": count, "own_documents": own, **engine.first(connection, _COUNTS)}
+    return counts | ({"unheld": unheld} if unheld else {})
 
 
 def find_again(text: str, answers: Sequence[str], start: int) -> list[int]:

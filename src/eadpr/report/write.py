@@ -49,7 +49,8 @@ def run(
     validation = read_validation(inputs.training, [*settings.trainings])
     best = validation and validation.preferred
     top = headline(out.name, sets.evaluate[0], means, measured.outcomes, settings, best)
-    parts = [f"# {out.name}: {passages:,} passages", *preferred]
+    unheld = files.read_json(inputs.records / "report.json").get("unheld")
+    parts = [f"# {out.name}: {passages:,} passages", *([f"{unheld}."] if unheld else []), *preferred]
     for name in sets.evaluate:
         texts = compare_texts(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
         parts += tables_of_set(name, means, measured.outcomes, texts, lower[name], settings)

@@ -24,7 +24,6 @@ from eadpr.settings.resolve import checked
 from eadpr.settings.yaml import TAKEN, collection_file, load
 from eadpr.storage import tables
 from eadpr.storage.records import Context, Passage, Question, SetMember
-from eadpr.text.answers import has_answer
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
 EXAMPLES = 3  # records shown of a new collection
@@ -158,7 +157,7 @@ def _read_files(block: dict[str, Any], values: dict[str, Any], files: Sequence[P
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         out = Path(scratch) / "records"
         report = prepare(source, settings, sources=Path(), raw=Path(), out=out)
-        return report | {"first": _examples(out), "in_both": _count_in_both(block, out), "unheld": _find_unheld(out)}
+        return report | {"first": _examples(out), "in_both": _count_in_both(block, out)}
 
 
 def _by_name(files: Sequence[Path]) -> dict[str, Path]:
@@ -202,31 +201,6 @@ def _count_in_both(block: dict[str, Any], records: Path) -> dict[str, int]:
     trained = {text for name in train for text in by_set.get(name, ())}
     counts = {name: sum(map(trained.__contains__, by_set.get(name, ()))) for name in sorted({*evaluate} - {*train})}
     return {name: count for name, count in counts.items() if count}
-
-
-def _find_unheld(records: Path) -> str:
-    """Say of how many questions no positive holds an answer, with the first and a likely cause; empty for none."""
-    asked = {q.id: q for q in tables.rows(records / "questions.parquet", Question) if q.matchable}
-    by_passage: dict[str, list[Question]] = {}
-    for context in tables.rows(records / "contexts.parquet", Context):
-        if context.role == "positive" and context.question_id in asked:
-            by_passage.setdefault(context.passage_id, []).append(asked[context.question_id])
-    unheld = {question.id: question for questions in by_passage.values() for question in questions}
-    total = len(unheld)
-    for passage in tables.rows(records / "passages.parquet", Passage):
-        for question in by_passage.get(passage.id, ()):
-            if question.id in unheld and has_answer(question.answers, passage.text, question.answer_kind):
-                del unheld[question.id]
-    if not unheld:
-        return ""
-    question = next(question for key, question in asked.items() if key in unheld)
-    cause = "they may say it in other words"
-    if any(map(re.compile(r"&#?\w+;").search, question.answers)):
-        cause = "HTML's entities are no text"
-    elif any(map(re.compile(r"[;|]").search, question.answers)):
-        cause = "several answers are a list, not one text"
-    example = f"{question.id}, {excerpt(question.question)}: {excerpt(question.answers)}"
-    return f"{len(unheld):,} of {total:,} questions have positives that hold no answer ({cause}), as {example}"
 
 
 def _examples(records: Path) -> list[str]:

@@ -26,11 +26,12 @@ class SettingError(ValueError):
 
 
 def _describe(key: str, reason: str) -> str:
-    """Return the line of an error, with the collection's own file where the setting may come from that."""
-    kind, name = [*key.split("."), ""][:2]
+    """Return the line of an error, which begins with the file of the setting."""
+    kind, name, rest = [*key.split(".", 2), "", ""][:3]
     own = COLLECTIONS / f"{name}.yaml"
-    also = f" ({own} is read as {kind}.{name})" if kind == "collections" and own.is_file() else ""
-    return f"{PARAMS}: {key}: {reason}{also}"
+    if kind != "collections" or not own.is_file() or name in (read_yaml(PARAMS).get("collections") or ()):
+        return f"{PARAMS}: {key}: {reason}"
+    return f"{own}: {rest}: {reason}"
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -37,11 +37,7 @@ def _field(name: str, annotation: object) -> pa.Field:
 
 
 def as_table(record: type, rows: Iterable[tuple]) -> pa.Table:
-    rows = list(rows)
-    return from_columns(record, zip(*rows, strict=True) if rows else [()] * len(record._fields))
-
-
-def from_columns(record: type, columns: Iterable[Sequence]) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(record._fields)
     arrays = [_array(column, field.type) for column, field in zip(columns, schema(record), strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema(record))
 

@@ -17,14 +17,15 @@ RUN = 100  # characters of a script without spaces, with no mark between them, t
 # A stop: the marks, then whatever closes with them. Those of other scripts need no space behind them.
 _STOP = re.compile(
     r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?=\s)|(?<=[a-zß-ÿ]{2})[.!?](?=[A-Z][a-z]|[A-Z]\s)"
-    rf"|[{STOPS}]+[”’」』）\"»)]*|\n\s*\n|\u2029"
+    rf"|[{STOPS}]++(?![」』]+[\u3041-\u309f])[”’」』）\"»)]*|\n\s*\n|\u2029"  # 「…。」と: the quote's sentence goes on
     r"|\n(?=\s*(?:[-*•–]|\d\d?[.)])\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"  # an item of a list, a key before its value
     rf"|(?<=[\u0e00-\u0eff])\s+(?=[\u0e00-\u0eff])|[{UNSPACED}]{{{RUN}}}"  # Thai and Lao have no marks
 )
 _WORD = re.compile(r"\w")
 _PREVIOUS_WORD = re.compile(r"[^\s(\[{\"“‘'«]+$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
-_OPENS, _CLOSES = "([{", ")]}"
+_OPENS, _CLOSES = "([{「『（", ")]}」』）"
+_BRACKET = re.compile(f"[{re.escape(_OPENS + _CLOSES)}]")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -74,7 +75,7 @@ def _bracketed(text: str) -> list[Span]:
     """Return the outermost pairs of brackets at most BRACKETED apart, in order; unmatched brackets are ignored."""
     opened: list[int] = []
     pairs: list[Span] = []
-    for match in re.finditer(r"[()\[\]{}]", text):
+    for match in _BRACKET.finditer(text):
         if match.group() in _OPENS:
             opened.append(match.start())
         elif opened and _OPENS.index(text[opened[-1]]) == _CLOSES.index(match.group()):

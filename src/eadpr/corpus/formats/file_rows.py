@@ -203,26 +203,22 @@ def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
     """Yield the items of a JSON list; memory holds one item and a chunk."""
     stream, decoder = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), json.JSONDecoder()
     text, number, before, reason = "", 1, re.compile(r"\s*\[\s*"), "empty"
-    # As much as is waiting, so that an item of many chunks is tried a logarithmic number of times.
-    while len(text) < LARGEST and (chunk := _read_text(stream, max(CHUNK, len(text)), f"{path}, item {number}")):
-        text, position = text + chunk, 0
-        try:
-            while opening := before.match(text, position):
-                item, position = decoder.raw_decode(text, opening.end())
-                yield f"{path}, item {number}", item
-                number, before, reason = number + 1, re.compile(r"\s*,\s*"), "expected ',' or ']'"
-        except (ValueError, RecursionError) as error:  # most often an item that goes on in the next chunk
-            reason = error
-        text = text[position:]
+    try:
+        # As much as is waiting, so that an item of many chunks is tried a logarithmic number of times.
+        while len(text) < LARGEST and (chunk := stream.read(max(CHUNK, len(text)))):
+            text, position = text + chunk, 0
+            try:
+                while opening := before.match(text, position):
+                    item, position = decoder.raw_decode(text, opening.end())
+                    yield f"{path}, item {number}", item
+                    number, before, reason = number + 1, re.compile(r"\s*,\s*"), "expected ',' or ']'"
+            except (ValueError, RecursionError) as error:  # most often an item that goes on in the next chunk
+                reason = error
+            text = text[position:]
+    except UnicodeDecodeError as error:
+        raise _not_utf8(f"{path}, item {number}", error) from None
     if not re.fullmatch(rf"{before.pattern}\]\s*" if number == 1 else r"\s*\]\s*", text):
         raise _malformed(f"{path}, item {number}", reason)
-
-
-def _read_text(stream: io.TextIOWrapper, size: int, where: str) -> str:
-    try:
-        return stream.read(size)
-    except UnicodeDecodeError as error:
-        raise _not_utf8(where, error) from None
 
 
 def _malformed(where: str, error: object) -> RowError:
