@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from eadpr.corpus.formats import dpr, file_rows, own
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.gold import GoldPages
-from eadpr.corpus.rows import GivenContext, RowError, check_id, check_passages, check_text
+from eadpr.corpus.rows import GivenContext, check_passages
 from eadpr.storage.questions import grades
 from eadpr.storage.records import Span
 from tests.corpus_toy import OF_PASSAGES, SHARED, real, rows, write
@@ -30,7 +30,7 @@ prepared = partial(prepared_files, format="dpr")
 
 def passages(path: Path) -> list[tuple[str, str, str]]:
     found = check_passages(own.read_passages(path, Columns("passages", {})))
-    return [(passage_id, title, text) for chunk in found for _, passage_id, title, text, _ in chunk]
+    return [(passage_id, title, text) for _, passage_id, title, text, _ in found]
 
 
 HEADER = "id\ttext\ttitle\n"
@@ -185,31 +185,6 @@ def test_training_json_is_questions_with_contexts_by_role(tmp_path, lines):
     positives = [("1", "positive", 0), ("1", "positive", 1), ("2", "positive", 2)]
     assert first == [*positives, ("3", "hard_negative", 0), ("2", "hard_negative", 1)]
     assert {(c.grade, c.title) for c in rows(records, "contexts")} == {(None, None)}, "a search engine's score is none"
-
-
-VALUES = st.sampled_from(["a", "b c", "", " ", "\u2003", "é", "x\0", "\ud800", "\udc00", 7, None])
-
-
-@given(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=4))
-def test_columns_are_checked_as_their_rows_are(values):
-    given = [(f"line {n}", *of_row, None) for n, of_row in enumerate(values)]
-
-    def outcome(check):
-        try:
-            return check()
-        except ValueError as error:
-            return str(error)
-
-    def naive():
-        rows = []
-        for where, passage_id, title, text, _ in given:
-            rows.append((where, check_id(passage_id, where), title, text, None))
-            texts = [check_text(value, where, name, empty=True) for name, value in (("title", title), ("text", text))]
-            if not "".join(texts).strip():
-                raise RowError(where, "text", "is empty, as is the title; fill it or remove the row")
-        return rows
-
-    assert outcome(lambda: next(check_passages(iter(given)))) == outcome(naive)
 
 
 GOLD = {"question": "who?", "passage_id": "1", "answer": "B", "answer_start": 2}

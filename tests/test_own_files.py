@@ -47,7 +47,7 @@ def questions(path: Path, **columns: str) -> list[GivenQuestion]:
 
 def passages(path: Path, prefix: str = "", **columns: str) -> list[Passage]:
     found = check_passages(own.read_passages(path, Columns("passages", columns), prefix=prefix))
-    return [Passage(*fields) for chunk in found for _, *fields in chunk]
+    return [Passage(*fields) for _, *fields in found]
 
 
 def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +133,8 @@ def _write_report(connection: engine.Connection, folder: Path, counts: dict[str,
 
 def _read_passages(
     settings: Prepare, files: Files, columns: Mapping[Path, Columns], odd: OddRows, rows: Counter[Path]
-) -> Iterator[list[GivenPassage]]:
-    """Yield the passages of all files in chunks, and count the rows of each file in `rows`."""
+) -> Iterator[GivenPassage]:
+    """Yield the passages of all files, and count the rows of each file in `rows`."""
 
     def counted(path: Path, passages: Iterable[GivenPassage]) -> Iterator[GivenPassage]:
         for passage in passages:
@@ -144,10 +143,10 @@ def _read_passages(
 
     for number, path in enumerate(path for file, path in files if file.kind == "passages"):
         prefix = f"{number + 1}:" if number else ""
-        own_rows = path in columns
-        passages = own.read_passages(path, columns[path], prefix=prefix) if own_rows else hotpot.read_passages(path)
-        for chunk in check_passages(counted(path, passages), partial(odd.add, "passages left out")):
-            yield list(cut_passages(chunk, settings.split_words)) if own_rows and settings.split_words else chunk
+        in_columns = path in columns
+        passages = own.read_passages(path, columns[path], prefix=prefix) if in_columns else hotpot.read_passages(path)
+        passages = check_passages(counted(path, passages), partial(odd.add, "passages left out"))
+        yield from cut_passages(passages, settings.split_words) if in_columns and settings.split_words else passages
 
 
 def _write_passages(
@@ -160,18 +159,21 @@ def _write_passages(
 ) -> None:
     rows: Counter[Path] = Counter()
     read, path = partial(_read_passages, settings, files, columns, odd, rows), folder / "passages.parquet"
-    with tables.writing(path, Passage) as append, progress("passages", None, "passages") as advance:
-        for chunk in read():
-            append(tables.as_table(Passage, [fields for _, *fields in chunk]))
-            advance(len(chunk))
+    with (
+        tables.writing(path, Passage) as append_table,
+        tables.in_chunks(Passage, append_table) as append,
+        progress("passages", None, "passages") as advance,
+    ):
+        for _, *fields in read():
+            append(fields)
+            advance(1)
     odd.check("passages left out", rows.total())
     for file, file_path in files:
         if file.kind == "passages":
             _check_count(file, rows[file_path], file_path, "passages")
     engine.view(connection, "corpus", path, Passage)
     if twice := engine.find_duplicate(connection, "corpus", engine.POSITION):
-        places = enumerate(place for chunk in read() for place, *_ in chunk)
-        first, second = islice((place for row, place in places if row in twice["rows"]), 2)
+        first, second = (place for row, (place, *_) in enumerate(read()) if row in twice["rows"])
         reason = f"stands twice (first in {first}); ids must be unique"
         raise RowError(second, f"passage id {excerpt(twice['id'])}", reason)
 

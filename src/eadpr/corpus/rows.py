@@ -3,7 +3,6 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from typing import Any, NamedTuple, Self
 
 import regex
@@ -13,7 +12,6 @@ from eadpr.text.answers import FLAGS, tokens
 
 ROLES = ("positive", "negative", "hard_negative")
 LARGEST = 3.4e38  # of the numbers that the column of grades holds; that of offsets holds less than 2**31
-CHUNK = 1024  # passages checked at once
 NAMED = 3  # odd rows of a kind that a report lists
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and halves of surrogate pairs, which UTF-8 cannot hold
 
@@ -202,31 +200,15 @@ def check_id(value: object, where: str, field: str = "id") -> str:
 
 
 def check_passages(
-    passages: Iterator[GivenPassage], leave_out: Callable[[RowError], None] = refuse
-) -> Iterator[list[GivenPassage]]:
-    """Yield passages in chunks, their ids, titles and texts checked; those with neither title nor text are odd."""
-    while chunk := list(islice(passages, CHUNK)):
-        yield chunk if _all_sound(chunk) else list(_check_each(chunk, leave_out))
-
-
-def _check_each(chunk: list[GivenPassage], leave_out: Callable[[RowError], None]) -> Iterator[GivenPassage]:
-    for where, passage_id, title, text, sentences in chunk:
+    passages: Iterable[GivenPassage], leave_out: Callable[[RowError], None] = refuse
+) -> Iterator[GivenPassage]:
+    """Yield passages, their ids, titles and texts checked; those with neither title nor text are odd."""
+    for where, passage_id, title, text, sentences in passages:
         name = check_id(passage_id, where)
         if (check_text(title, where, "title", empty=True) + check_text(text, where, "text", empty=True)).strip():
             yield where, name, title, text, sentences
         else:
             leave_out(RowError(where, "text", "is empty, as is the title; fill it or remove the row"))
-
-
-def _all_sound(chunk: list[GivenPassage]) -> bool:
-    """Tell whether a chunk needs no check row by row, which is most often so and much faster."""
-    _, ids, titles, texts, _ = zip(*chunk, strict=True)
-    try:
-        joined = "\n".join([*ids, *titles, *texts])
-        joined.encode()  # refuses surrogates
-    except (TypeError, UnicodeEncodeError):
-        return False
-    return "\0" not in joined and "\n".join(ids).split() == list(ids) and all(map(str.strip, texts))
 
 
 def usable_answers(question: GivenQuestion, kind: str, leave_out: Callable[[RowError], None] = refuse) -> list[str]:
