@@ -73,7 +73,7 @@ LOCAL = {"kind": "questions", "path": "questions.tsv"}
 
 
 def get(server: Server, pin: Pin = RIGHT) -> bytes:
-    path, actual = download(server.url, pin, local_hint="use a path")
+    path, actual = download(server.url, pin)
     assert actual == Pin(hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
     return path.read_bytes()
 
@@ -119,7 +119,7 @@ def test_tries_are_bounded_pauses_grow_and_the_remedy_is_named(server):
     server.asked.clear()
     server.pauses.clear()
     server.body, server.states = BODY[::-1], [500] * 100
-    with pytest.raises(OSError, match=r"data\.bin.* HTTP 500.*use a path"):
+    with pytest.raises(OSError, match=r"data\.bin.* HTTP 500.*write `path: NAME` for `url`"):
         get(server, Pin(None, 1))
     assert (len(server.asked), server.pauses) == (downloads.TRIES, [2.0, 4.0, 8.0, 16.0])
     server.states = [404]

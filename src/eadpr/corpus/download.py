@@ -28,6 +28,7 @@ TRIES = 6  # in a row, none of which got any further than the ones before
 PAUSE = 1.0  # seconds; doubled with every try
 TIMEOUT = (30.0, 60.0)  # seconds to connect, and without a byte
 PASSING = (408, 425, 429, 500, 502, 503, 504)  # states of HTTP that pass
+BY_HAND = "get the file another way, put it into the collection's folder and write `path: NAME` for `url`"
 MEND = "If the file was changed on purpose, mend sha256 and size in the collection's file (or pins.json)"
 
 
@@ -62,8 +63,7 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
         for file in downloads:
             pinned = pins.get(file.url, Pin(None, None))
             pin = Pin(file.sha256 or pinned.sha256, pinned.size if file.size is None else file.size)
-            hint = f"get the file another way, put it at {sources / file.name} and write `path: {file.name}` for `url`"
-            path, actual = download(file.url, pin, local_hint=hint)
+            path, actual = download(file.url, pin)
             try:
                 os.link(path, folder / file.name)
             except OSError:  # another file system, or one without hard links
@@ -84,7 +84,7 @@ def _check_local(file: File, path: Path) -> None:
         raise ValueError(f"{path}: expected {pin}, got {actual}; it is another file or incomplete")
 
 
-def download(url: str, pin: Pin, *, local_hint: str) -> tuple[Path, Pin]:
+def download(url: str, pin: Pin) -> tuple[Path, Pin]:
     """Return the file's place in the cache, and its hash and size.
 
     Raises ValueError for a file unlike `pin`, OSError for one that cannot be had or stored; the bytes fetched so far
@@ -101,8 +101,8 @@ def download(url: str, pin: Pin, *, local_hint: str) -> tuple[Path, Pin]:
         try:
             _transfer(url, partial, pin)
         except (requests.RequestException, HTTPError) as error:
-            stopped = f"{address} cannot be downloaded, stopped after {_size(partial):,} bytes"
-            raise OSError(f"{stopped} ({error}); check the address, try again, or {local_hint}") from error
+            stopped = f"{address} cannot be downloaded, stopped after {_size(partial):,} bytes ({error})"
+            raise OSError(f"{stopped}; check the address, try again, or {BY_HAND}") from error
         actual = Pin(sha256(partial), _size(partial))
         if not actual.matches(pin):
             discard(partial)
