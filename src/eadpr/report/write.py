@@ -27,7 +27,6 @@ from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
 
-HEADLINES = 30  # numbers at most, so that `dvc exp show` and `dvc metrics diff` can be read
 Section = Callable[[Path, pd.DataFrame], list[str]]
 
 
@@ -74,15 +73,16 @@ def run(
 def headlines(
     by_row: Mapping[str, Any], accuracy: Path, columns: Sequence[str], name: str
 ) -> dict[str, dict[str, float]]:
-    """Return at most `HEADLINES` shares: of the question set `name` the columns of the table for every row (the first,
-    then controlled awareness, AA and placebo rates), as many as there is room for; and the accuracy of the evidence."""
-    ordered = sorted(columns[1:], key=lambda metric: (metric not in CONTROLLED, metric not in AWARENESS))
-    rows = list(by_row)[: HEADLINES - 1]
-    metrics = [columns[0], *ordered][: max(1, (HEADLINES - 1) // len(rows))]
+    """Return what `dvc metrics diff` compares: for every row the table's columns and nDCG, without uncontrolled
+    awareness, of the question set `name`; and the accuracy of the evidence."""
+    uncontrolled = AWARENESS.keys() - CONTROLLED
     shown = {}
-    for row in rows:
-        values = by_row[row][name]
-        shown[row] = {metric: values[metric] for metric in metrics if metric in values}
+    for row, sets in by_row.items():
+        shown[row] = {
+            metric: value
+            for metric, value in sets[name].items()
+            if (metric in columns or metric.startswith("ndcg")) and metric not in uncontrolled
+        }
     evidence = files.read_json(accuracy).get(name, {}).get("pseudo", {})
     if "accuracy" in evidence:
         shown["evidence"] = {"accuracy": evidence["accuracy"]}
