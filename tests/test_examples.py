@@ -1,21 +1,17 @@
 """Examples: the same questions and positives in every arm, and only what an arm uses in its files."""
 
 import json
-from collections import Counter
-from itertools import combinations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import stages.examples as stage
 from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Example, Fold, Negative, Positive, Span
-from eadpr.supervision.examples import ArmExamples, Examples, make_examples
+from eadpr.supervision.examples import ArmExamples, make_examples
 
-GOLD = ArmExamples(strategy="gold", forms={"cut": 1.0}, positive="first", questions=None, seed=1, placebos=None)
+GOLD = ArmExamples(strategy="gold", form="cut", positive="first", questions=None, seed=1, placebos=None)
 
 
 def pseudo(question, passage, strategy="gold", level=0, form="cut"):
@@ -129,10 +125,6 @@ def test_training_questions_can_be_limited_and_fewer_are_among_more(tmp_path):
     assert {row.question_id for row in rows if row.role == "train"} != found[7]
 
 
-def asking_for(**forms: float) -> ArmExamples:
-    return GOLD.model_copy(update={"forms": forms})
-
-
 def write_forms(folder: Path, had: dict[str, list[str]]) -> None:
     """Training questions, of which each has the forms `had` of gold, and of placebos where these are told."""
     tables.write(folder / "positives/folds.parquet", Fold, [Fold(i, "train", 0) for i in had])
@@ -149,49 +141,6 @@ def forms_of(out: Path, strategy: str = "gold", name: str = "distractors") -> di
     return {row.question_id: row.form for row in rows if row.strategy == strategy}
 
 
-@settings(max_examples=4)
-@given(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(any), st.integers(0, 9))
-def test_shares_are_near_what_is_asked_and_a_seed_decides(tmp_path_factory, weights, seed):
-    folder = tmp_path_factory.mktemp("shares")
-    names = ("filled", "cut")
-    write_forms(folder, {f"q{i}": list(names) for i in range(600)})
-    tables.write(folder / "negatives/negatives.parquet", Negative, [])
-    asked = {name: weight / sum(weights) for name, weight in zip(names, weights, strict=True)}
-    one = asking_for(**asked).model_copy(update={"seed": seed})
-    found = forms_of(make(folder, one)[2])
-    assert len(found) == 600
-    for name, share in asked.items():
-        # 4 standard deviations of a binomial
-        assert Counter(found.values())[name] / 600 == pytest.approx(share, abs=4 * (share * (1 - share) / 600) ** 0.5)
-    other = forms_of(make(folder, one.model_copy(update={"seed": seed + 1}), "other")[2])
-    assert (other == found) == (max(weights) == sum(weights))
-
-
-def test_a_form_that_a_pair_lacks_gives_way_to_the_other(sources):
-    """Of 120 questions some have both forms, others one or none."""
-    choices = [[*one] for n in range(3) for one in combinations(("cut", "filled"), n)]
-    had = {f"q{i}": choices[i % len(choices)] for i in range(120)}
-    write_forms(sources, dict.fromkeys(had, choices[-1]))
-    forms = {"filled": 0.5, "cut": 0.5}
-    drawn = forms_of(make(sources, asking_for(**forms))[2])
-    write_forms(sources, had)
-    _, rows, out = make(sources, asking_for(**forms), "fewer")
-    expected, fallbacks = {}, Counter()
-    for i, wanted in drawn.items():
-        other = "cut" if wanted == "filled" else "filled"
-        got = next((form for form in (wanted, other) if form in had[i]), None)
-        if got:
-            expected[i] = got
-            fallbacks[f"{wanted} to {got}"] += got != wanted
-    assert forms_of(out) == expected
-    assert [row.distractors for row in rows] == [[0] * (row.question_id in expected) for row in rows]
-    report = json.loads((out / "report.json").read_text())["train"]
-    assert report["without_distractor"] == 120 - len(expected)
-    assert report["forms"] == Counter(expected.values())
-    assert report["fallbacks"] == {key: n for key, n in fallbacks.items() if n}
-    assert len(report["fallbacks"]) == 2
-
-
 def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
     """Where there is none they are cut; they are no levels of the examples."""
     had = {
@@ -200,12 +149,13 @@ def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
         "alone": ["placebo cut", "placebo filled"], "none": ["cut"],
     }  # fmt: skip
     write_forms(sources, had)
-    one = asking_for(filled=1.0).model_copy(update={"placebos": "placebo"})
+    one = GOLD.model_copy(update={"form": "filled", "placebos": "placebo"})
     _, rows, out = make(sources, one)
     assert forms_of(out) == {"filled": "filled", "lacks": "filled", "cut": "cut", "none": "cut"}
     assert forms_of(out, "placebo", "placebos") == {"filled": "filled", "cut": "cut", "alone": "cut"}
     assert {row.question_id: row.distractors for row in rows} == {i: [0] * (i in forms_of(out)) for i in had}
-    assert json.loads((out / "report.json").read_text())["train"]["without_placebo"] == 2
+    report = json.loads((out / "report.json").read_text())["train"]
+    assert (report["without_placebo"], report["forms"]) == (2, {"cut": 2, "filled": 2})
     _, rows, out = make(sources, one.model_copy(update={"strategy": "none"}), "none")
     assert forms_of(out) == {}
     assert set(forms_of(out, "placebo", "placebos").values()) == {"cut"}
@@ -216,16 +166,8 @@ def test_a_placebo_can_be_the_distractor(sources):
     """Then another one is its placebo."""
     had = {"q1": ["cut", "placebo filled", "placebo cut", "placebo_second cut", "placebo_second filled"], "q2": ["cut"]}
     write_forms(sources, had)
-    of_placebos = asking_for(filled=1.0).model_copy(update={"strategy": "placebo", "placebos": "placebo_second"})
+    of_placebos = GOLD.model_copy(update={"form": "filled", "strategy": "placebo", "placebos": "placebo_second"})
     _, rows, out = make(sources, of_placebos)
     assert forms_of(out, "placebo") == forms_of(out, "placebo_second", "placebos") == {"q1": "filled"}
     assert forms_of(out) == forms_of(out, "placebo", "placebos") == {}
     assert [row.distractors for row in rows] == [[0], []]
-
-
-@pytest.mark.parametrize("shares", [{}, {"cut": 0.9}, {"cut": 1.0, "filled": 1.0}, {"cut": 1 + 1e-8}])
-def test_shares_add_up_to_one(shares):
-    values = GOLD.model_dump(exclude={"placebos"})
-    with pytest.raises(ValueError, match="shares must add up to 1, but add up to"):
-        Examples(**values | {"forms": shares})
-    assert Examples(**values | {"forms": {"cut": 0.3, "filled": 0.7}})

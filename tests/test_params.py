@@ -76,17 +76,6 @@ def test_what_is_wrong_is_named_by_the_key_that_has_to_be_changed(case):
     assert refused(with_changes(GOOD, ON[case.get("on")] | case["set"])).key == case["key"]
 
 
-def test_an_arms_forms_take_the_place_of_the_sections_in_its_examples_alone():
-    own = {"examples.forms": {"filled": 1.0}, "arms.eadpr.examples": {"forms": {"cut": 1.0}}}
-    assert params.configs(with_changes(GOOD, own))["eadpr/examples.json"]["examples"]["forms"] == {"cut": 1.0}
-    before, after = params.configs(GOOD), params.configs(changed("active.eadpr-mixed", ACTIVE))
-    shared = GOOD["examples"] | {"placebos": None}
-    assert before["eadpr/examples.json"]["examples"] == shared
-    assert after["eadpr-mixed/examples.json"]["examples"] == shared | {"forms": {"cut": 0.5, "filled": 0.5}}
-    assert after["eadpr-mixed/train.json"] == before["eadpr/train.json"]
-    assert {name for name in before if before[name] != after[name]} == {"report.json", "explore.json"}
-
-
 @pytest.mark.parametrize(
     ("collection", "sections"), [("wiki18-trex", {"facts"}), ("wiki18-paq", {"facts", "paq"}), ("atlas", set())]
 )

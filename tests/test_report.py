@@ -35,7 +35,7 @@ GOLDEN = Path(__file__).with_name("report_golden.md")
 NEGATIVES = {"with_negatives": 8, "without_negatives": 1, "negatives": 8, "source": "bm25"}
 VALIDATED = {"validation_questions": 2, "validation_passages": 20}
 DISTRACTORS = {"main/dev": {"pseudo": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
-FORMS = {"dpr": {}, "eadpr": {"forms": {"cut": 5, "filled": 3}, "fallbacks": {"filled to cut": 2}}}
+FORMS = {"dpr": {}, "eadpr": {"forms": {"cut": 5, "filled": 3}}}
 EVIDENCE = {
     "main/dev": {
         "pseudo": {

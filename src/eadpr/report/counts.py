@@ -61,9 +61,8 @@ def count_training(training: Path, examples: Path, arms: Sequence[str]) -> list[
         last = {name.rpartition(".")[2]: value for name, value in _numbers(log).items()}
         parts = [_list(last, TRAINING)] if log["steps"] else []
         counted = files.read_json(path)["train"] if path.exists() else {}
-        for kind in ("forms", "fallbacks"):
-            if counted.get(kind):
-                parts.append(f"{kind} of distractors: {_list(counted[kind])}")
+        if counted.get("forms"):
+            parts.append(f"forms of distractors: {_list(counted['forms'])}")
         texts[arm] = "; ".join(parts)
     return _group_arms("training", texts)
 

@@ -157,16 +157,15 @@ def _check_strategies(layout: Layout, settings: Settings) -> None:
 
 
 def _check_examples(arm: str, config: Settings) -> None:
-    strategy, shares = config.examples.strategy, config.examples.shares
+    strategy, form = config.examples.strategy, config.examples.form
     if strategy == "none":
         return
     if config.evidence.positive == "first":
         _require("examples.positive", config.examples.positive, ["first"], f"evidence.positive, in {arm}")
     _require("examples.strategy", strategy, config.evidence.strategies, f"evidence.strategies, in {arm}")
-    for form in shares:
-        if strategy in (*INSIDE, *WORDS):
-            _require("examples.forms", form, ["cut"], f"examples.strategy {strategy} of {arm}")
-        _require("examples.forms", form, config.distractors.forms, f"distractors.forms, in {arm}")
+    if strategy in (*INSIDE, *WORDS):
+        _require("examples.form", form, ["cut"], f"examples.strategy {strategy} of {arm}")
+    _require("examples.form", form, config.distractors.forms, f"distractors.forms, in {arm}")
 
 
 def _check_loss(who: str, config: Settings, *, shared: str) -> None:

@@ -14,7 +14,6 @@ PARAMS = Path("params.yaml")
 COLLECTIONS = Path("data/collections")  # from the folder of params.yaml
 # Folders of data/ that no collection can have, and their purpose.
 TAKEN = {"sources": "where the files of all collections lie", "collections": "where collections are described"}
-WHOLE = ("forms",)  # shares, which add up to 1
 
 
 class SettingError(ValueError):
@@ -104,9 +103,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with the values of `over`; mappings merge, except WHOLE, and all else is replaced."""
+    """Return `base` with the values of `over`; mappings merge, all else is replaced."""
     result = dict(base)
     for key, value in over.items():
-        both = key not in WHOLE and isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
         result[key] = merged(result[key], value) if both else copy.deepcopy(value)
     return result

@@ -3,19 +3,13 @@
 Questions, their order and their positives depend on `positives` and the setting `positive` only, so that arms that
 differ in negatives or strategy see the same questions in the same order.
 
-The form of a question's distractor is drawn. A pair without a distractor of this form gets the next form with a share
-that it has, by name and cyclically (a file of settings is sorted), and at last `cut`.
+A pair that has no distractor of the setting `form` gets the one that was cut.
 """
 
-import hashlib
-import math
-from bisect import bisect_right
-from itertools import accumulate
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-import pyarrow as pa
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from eadpr.runtime import files
 from eadpr.runtime.section import Section
@@ -28,25 +22,11 @@ BLOCK = 2**17  # questions with their examples sorted at a time, since all at on
 
 
 class Examples(Section):
-    """`forms` are the shares of the questions with distractors of each form."""
-
     strategy: Strategy | Placebo | Literal["none"]
-    forms: dict[Form, Annotated[float, Field(ge=0)]]
+    form: Form
     positive: Literal["first", "each"]
     questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)
-
-    @field_validator("forms")
-    @classmethod
-    def _add_up(cls, forms: dict[Form, float]) -> dict[Form, float]:
-        if not math.isclose(sum(forms.values()), 1, rel_tol=0, abs_tol=1e-9):
-            raise ValueError(f"shares must add up to 1, but add up to {sum(forms.values()):.6g}")
-        return forms
-
-    @property
-    def shares(self) -> dict[Form, float]:
-        """The shares above 0."""
-        return {form: share for form, share in self.forms.items() if share}
 
 
 class ArmExamples(Examples):
@@ -80,7 +60,8 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 tables.write(used, Distractor, ())
             else:
                 engine.view(connection, "distractors", distractors / "distractors.parquet", Distractor)
-                _pick_forms(connection, examples)
+                picked = {"strategy": examples.strategy, "placebos": examples.placebos, "form": examples.form}
+                connection.execute(_PICKED, picked)
                 engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
             if examples.placebos:
                 placebos = folder / "placebos.parquet"
@@ -111,24 +92,6 @@ def _choose_positives(connection: engine.Connection, examples: Examples) -> None
     connection.execute(f"{_CHOSEN} WHERE n = 1" if examples.positive == "first" else _CHOSEN)
 
 
-def _pick_forms(connection: engine.Connection, examples: ArmExamples) -> None:
-    """Make the table `picked`: for each chosen pair the form that was drawn, and the form that it gets, null if it has
-    no distractor of the strategy."""
-    forms, ends = list(examples.shares), list(accumulate(examples.shares.values()))[:-1]
-
-    def draw_form(question_id: str) -> str:
-        digest = hashlib.sha256(f"{examples.seed}\0{question_id}\0form".encode()).digest()
-        return forms[bisect_right(ends, int.from_bytes(digest) / 2**256)]
-
-    connection.create_function("draw_form", draw_form, ["VARCHAR"], "VARCHAR")
-    fallbacks = []
-    for i, drawn_form in enumerate(forms):
-        for turn, form in enumerate(dict.fromkeys([*forms[i:], *forms[:i], "cut"])):
-            fallbacks.append({"drawn": drawn_form, "form": form, "turn": turn})
-    connection.register("fallbacks", pa.Table.from_pylist(fallbacks))
-    connection.execute(_PICKED, {"strategy": examples.strategy, "placebos": examples.placebos})
-
-
 _ASKED = f"""
 CREATE TABLE asked AS SELECT {engine.POSITION} AS place, question_id, role FROM folds WHERE role IN {ROLES}
 """
@@ -145,12 +108,12 @@ _CHOSEN = """
 CREATE TABLE chosen AS
 SELECT place, n, question_id, role, passage_id FROM all_positives JOIN asked USING (place)
 """
+# The form of each pair's distractor, null if it has none of the strategy.
 _PICKED = """
 CREATE TABLE picked AS
-SELECT question_id, passage_id, drawn, arg_min(form, turn) FILTER (strategy = $strategy) AS form
-FROM (SELECT question_id, passage_id, draw_form(question_id) AS drawn FROM chosen)
-JOIN distractors USING (question_id, passage_id) JOIN fallbacks USING (drawn, form)
-WHERE strategy IN ($strategy, $placebos) GROUP BY ALL
+SELECT question_id, passage_id, arg_min(form, form <> $form) FILTER (strategy = $strategy) AS form
+FROM chosen JOIN distractors USING (question_id, passage_id)
+WHERE strategy IN ($strategy, $placebos) AND form IN ($form, 'cut') GROUP BY ALL
 """
 _USED = f"""
 SELECT d.* FROM distractors d JOIN picked p USING (question_id, passage_id)
@@ -192,9 +155,8 @@ def _report(connection: engine.Connection, examples: ArmExamples) -> dict[str, d
         report[role] = engine.first(connection, _COUNTS, {"role": role})
         if examples.strategy == "none":
             del report[role]["without_distractor"]
-        elif list(examples.shares) != ["cut"]:
-            for name, query in _FORM_COUNTS.items():
-                report[role][name] = dict(connection.execute(query, {"role": role}).fetchall())
+        elif examples.form != "cut":
+            report[role]["forms"] = dict(connection.execute(_FORMS, {"role": role}).fetchall())
         if examples.placebos:
             report[role]["without_placebo"] = engine.value(connection, _WITHOUT_PLACEBO, {"role": role})
     if examples.questions is not None:
@@ -209,13 +171,9 @@ SELECT count(*) AS examples, count(*) FILTER (len(negatives) = 0) AS without_neg
 FROM examples WHERE role = $role
 """
 _FORMS = """
-SELECT {0}, count(*) FROM chosen JOIN picked USING (question_id, passage_id)
-WHERE role = $role AND {1} GROUP BY ALL ORDER BY ALL
+SELECT form, count(*) FROM chosen JOIN picked USING (question_id, passage_id)
+WHERE role = $role AND form IS NOT NULL GROUP BY ALL ORDER BY ALL
 """
-_FORM_COUNTS = {
-    "forms": _FORMS.format("form", "form IS NOT NULL"),
-    "fallbacks": _FORMS.format("drawn || ' to ' || form", "form <> drawn"),
-}
 _WITHOUT_PLACEBO = """
 SELECT count(*) FROM chosen ANTI JOIN placebos USING (question_id, passage_id) WHERE role = $role
 """
