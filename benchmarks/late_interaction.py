@@ -66,14 +66,14 @@ def step_share(size: training.Size, folder: Path) -> Comparison:
     make_base(records / "passages.parquet", folder / "base", base=base, settings=training.encoder_settings())
     state, settings, batcher = training.started(training.given(size, folder), training.DPR, unit="token")
     batch = batcher().first(range(size.batch))
-    vectors = EncodedBatch(state.encoders, batch, settings.machine).vectors
+    encoded = EncodedBatch(state.encoders, batch, settings.machine)
 
     def score(_: object) -> float:
-        loss = contrastive.objective(vectors, batch.masks, settings.loss).total
-        torch.autograd.grad(loss, [vectors.questions_QD, vectors.passages_ND])
+        loss = contrastive.objective(encoded, batch.masks, settings.loss).total
+        torch.autograd.grad(loss, [encoded.questions_QD, encoded.passages_ND])
         return loss.item()
 
-    step = partial(contrastive.add_gradient, state.encoders, batch, settings, share=1.0)
+    step = partial(contrastive.add_gradient, state.encoders, batch, settings)
     return Comparison(
         path="scores of a batch's tokens and their gradient",
         peer="the training step they are in",

@@ -176,10 +176,10 @@ def train(start: Start, *, steps: int) -> None:
 def first_step(start: Start, size: Size) -> FirstStep:
     state, settings, batcher = start
     batch = batcher().first(range(size.batch))
-    if batch.truncated:
-        raise ValueError(f"{batch.truncated} distractors are their positives after truncation; raise TOKENS")
+    if truncated := batch.counts.get("truncated"):
+        raise ValueError(f"{truncated} distractors are their positives after truncation; raise TOKENS")
     state.encoders.passage.train()
-    terms = contrastive.add_gradient(state.encoders, batch, settings, share=1.0)
+    terms = contrastive.add_gradient(state.encoders, batch, settings)
     return float(terms[0]), _gradients(state.encoders.passage.model)
 
 

@@ -9,7 +9,7 @@ def main(base, base_files, encoder, machine, *, records, out):
 
     settle(machine)
     from eadpr.training.base import make_base
-    from eadpr.training.encoder import settings_of
+    from eadpr.training.config import settings_of
 
     parameters = make_base(records / "passages.parquet", out, base=base, settings=encoder, expected=base_files)
     return f"base: an encoder of {parameters:,} parameters ({base.model}): {settings_of(out).describe()}"

@@ -43,7 +43,7 @@ def gradients(toy: Path, encoders: Encoders, hardware=MACHINE, **changes) -> lis
     sections = ArmSettings(EADPR, TRAIN.model_copy(update=changes), SETTINGS, hardware)
     encoders.passage.train()
     torch.manual_seed(5)
-    contrastive.add_gradient(encoders, batcher_of(toy).sampled(0, size=8, seed=3), sections, share=1.0)
+    contrastive.add_gradient(encoders, batcher_of(toy).sampled(0, size=8, seed=3), sections)
     computed = [weight.grad for weight in encoders.passage.parameters() if weight.requires_grad]
     assert any(gradient is not None and gradient.abs().sum() > 0 for gradient in computed)
     return computed

@@ -2,7 +2,6 @@
 
 import itertools
 import random
-from types import SimpleNamespace
 from typing import Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from eadpr.evaluation.awareness import AWARENESS, CONTROLLED, of_file
 from eadpr.evaluation.evaluate import awareness_values
 from eadpr.report.tables import PairTexts, compare_texts
 from eadpr.runtime.section import Sets
+from eadpr.search import late
 from eadpr.search import probe as probing
 from eadpr.search.config import Probe
 from eadpr.storage import tables
@@ -120,13 +120,11 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     places = {"records": tmp_path, "positives": tmp_path}
     evidence = tmp_path / "evidence.parquet"
     find_evidence(settings, sets, HARDWARE, annotator_folder=tmp_path / "annotator", out=evidence, **places)
-    allowed = dict.fromkeys(("pseudo", "gold", "sentence", "window", "answer"), False)
-    keep = Distractors(forms=["cut"], seed=0, may_hold_answer=allowed)
+    keep = Distractors(forms=["cut"], seed=0)
     given = {"evidence": evidence}
     write_distractors(keep, **given, out=tmp_path / "distractors", **places)
     monkeypatch.setattr(probing, "load", lambda *_: Characters())
-    monkeypatch.setattr(probing, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))
-    monkeypatch.setattr(probing, "machine", SimpleNamespace(device=lambda: "cpu"))
+    monkeypatch.setattr(late, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))
     given = (tmp_path, tmp_path / "positives.parquet", tmp_path / "distractors" / "distractors.parquet", tmp_path)
     asked = Probe(strategy="gold", also=[], placebos=list(PLACEBOS))
     assert probing.probe(*given, tmp_path / "pairs.parquet", settings=asked, sets=sets) == COUNT

@@ -125,7 +125,7 @@ def test_a_question_without_distractor_or_negatives(toy):
     expected = [[False, True, True, False, True, False], [True, False, True, False, True, False]]
     assert batch.masks.negatives_QN.tolist() == expected
     assert batch.masks.distractors_QQ.tolist() == [[True, False], [True, False]]
-    assert (batch.without_distractor, batch.truncated, batch.masked) == (1, 0, 0)
+    assert batch.counts == {"without_distractor": 1, "truncated": 0, "masked": 0}
 
 
 def test_validation_has_the_first_negatives(toy):
@@ -154,10 +154,10 @@ def test_answers_are_matched_as_has_answer_does(toy):
     }
     assert expected
     allowed = torch.cat([batch.masks.negatives_QN, batch.masks.distractors_QQ], dim=1)
-    assert batch.masked == len(expected)
+    assert batch.counts["masked"] == len(expected)
     assert all(not allowed[q, c] for q, c in expected)
     assert allowed.sum() == count * (3 * count - 1) - len(expected) - count  # own positive, absent last distractor
-    assert batcher_of(toy, mask=False).first(chosen).masked == 0
+    assert batcher_of(toy, mask=False).first(chosen).counts["masked"] == 0
 
 
 def test_false_negatives_are_sought_by_the_kind_of_the_answer(written):
@@ -182,13 +182,13 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(written):
         [Distractor(q, p, "gold", 0, "cut", "It has two sentences.", []) for q, p, _ in pairs],
     )
     batch = batcher_of(folder, hard=0).first([0, 1, 2])
-    assert batch.masked == 4
+    assert batch.counts["masked"] == 4
     assert batch.masks.negatives_QN.tolist() == [[False, False, True], [False, False, True], [True, True, False]]
     assert batch.masks.distractors_QQ.tolist() == [[True, False, True], [False, True, True], [True, True, True]]
     apart = batcher_of(folder, hard=0).first([0, 2])
-    assert (apart.masked, apart.masks.negatives_QN.tolist()) == (0, [[False, True], [True, False]])
+    assert (apart.counts["masked"], apart.masks.negatives_QN.tolist()) == (0, [[False, True], [True, False]])
     left_out = batcher_of(folder, hard=0).first([3, 0])
-    assert (left_out.masked, left_out.masks.negatives_QN.tolist()) == (2, [[False, False], [True, False]])
+    assert (left_out.counts["masked"], left_out.masks.negatives_QN.tolist()) == (2, [[False, False], [True, False]])
     assert left_out.masks.distractors_QQ.tolist() == [[True, False], [True, True]]
 
 
@@ -207,7 +207,7 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
     batch = batcher.first([0, 1])
     assert batch.masks.contrast_CQ.tolist() == [[False, True]]
     assert batch.masks.distractors_QQ.diagonal().all()
-    assert (batch.truncated, batcher.truncated_pairs()) == (1, 1)
+    assert (batch.counts["truncated"], batcher.count_all()["truncated"]) == (1, 1)
 
 
 def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
@@ -227,9 +227,9 @@ def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
     assert found.masks.distractors_QQ.equal(plain.masks.distractors_QQ)
     assert found.masks.placebos_Q.tolist() == [False] + [True] * (count - 1)
     assert found.masks.contrast_CQ.tolist() == [[False] + [True] * (count - 2) + [False]]
-    assert (found.masked, found.without_distractor, found.without_placebo) == (plain.masked, 1, 1)
-    assert plain.masked > 0
-    assert (plain.masks.placebos_Q.tolist(), plain.without_placebo) == ([], 0)
+    assert found.counts == plain.counts | {"without_placebo": 1}
+    assert plain.counts["masked"] > 0
+    assert plain.masks.placebos_Q.tolist() == []
     assert batcher_of(folder, placebos=True).first(chosen).masks.contrast_CQ.equal(plain.masks.contrast_CQ)
 
 
@@ -255,7 +255,7 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
         batcher = batcher_of(folder, hard=0, settings=settings, placebos=True, balance=balance)
         batch = batcher.first([0, 1, 2, 3])
         assert batch.masks.contrast_CQ.tolist() == contrast
-        assert (batch.truncated, batcher.truncated_pairs(), batch.without_placebo) == (comparisons, examples, 1)
+        assert (batch.counts["truncated"], batcher.count_all()["truncated"]) == (comparisons, examples)
 
 
 def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):

@@ -3,7 +3,6 @@
 import collections
 import json
 import pickle
-import shutil
 import subprocess
 import sys
 import types
@@ -163,9 +162,7 @@ def test_what_is_no_checkpoint_is_refused(state_type, tmp_path):
         path.write_bytes(b"<html>")
         with pytest.raises(ValueError, match=f"{path.name} is not a checkpoint"):
             read_weights(path)
-    meta, endless, sparse = torch.empty(2, device="meta"), torch.zeros(1).expand(2**40), torch.ones(2).to_sparse()
-    odd = [{1: torch.ones(2)}, *({"x": value} for value in (meta, endless, sparse))]
-    for value in ([1, 2], {"question_model.x": 1}, state_type(None, *[0] * 5), *odd):
+    for value in ([1, 2], {"question_model.x": 1}, state_type(None, *[0] * 5)):
         torch.save(value, tmp_path / "values.cp")
         with pytest.raises(ValueError, match=r"values\.cp holds no weights by name"):
             read_weights(tmp_path / "values.cp")
@@ -220,21 +217,6 @@ def test_a_folder_with_pickled_weights_is_loaded_once_they_are_safetensors(archi
     assert all(torch.equal(value, weights[key]) for key, value in again.state_dict().items())
     with pytest.raises(ValueError, match="new exists"):
         convert_folder(tmp_path / "t5", tmp_path / "new")
-
-
-@pytest.mark.parametrize(("spoil", "said"), [
-    (lambda folder: (folder / "vocab.txt").symlink_to("/etc/hostname"), "vocab.txt is a link out of the folder"),
-    (lambda folder: (folder / "config.json").write_text("[" * 60_000), "config.json cannot be read"),
-    (lambda folder: torch.save({"x": torch.ones(1)}, folder / "pytorch_model-1.bin"), "weights of another file, .* x;"),
-])  # fmt: skip
-def test_a_folder_of_others_that_cannot_be_converted_is_refused(architecture, tmp_path, spoil, said):
-    folder = tmp_path / "m"
-    shutil.copytree(architecture, folder, ignore=lambda *_: ["modules.json"])
-    torch.save({"x": torch.ones(1)}, folder / "pytorch_model.bin")
-    spoil(folder)
-    with pytest.raises(ValueError, match=said):
-        convert_folder(folder, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
 
 
 def test_command(weights, architecture, tmp_path):

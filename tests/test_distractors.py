@@ -14,7 +14,7 @@ from eadpr.storage.records import Distractor, Evidence, Passage, Question, Score
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate
-from eadpr.supervision.forms import Forms, cut
+from eadpr.supervision.forms import cut
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.placebos import choose_placebos
 from eadpr.supervision.qa_model import Manifest, Prompt
@@ -22,10 +22,7 @@ from eadpr.text.answers import answer_spans, has_answer
 from eadpr.text.spans import sentences, without
 from tests.supervision_toy import EVIDENCE, write_collection
 
-STRATEGIES = ("pseudo", "gold", "sentence", "window", "answer")
-ALL = dict.fromkeys(STRATEGIES, True)
-ALLOW_ALL = Distractors(forms=["cut"], seed=0, may_hold_answer=ALL)
-ALLOW_NONE = ALLOW_ALL.model_copy(update={"may_hold_answer": dict.fromkeys(STRATEGIES, False)})
+CUT = Distractors(forms=["cut"], seed=0)
 TEXT = "Ann liked tea. She was born in Rome. Rome is old."
 
 
@@ -34,30 +31,30 @@ def pair(text: str = TEXT, answers=("Rome",), kind: str = "string") -> Pair:
     return Pair(question, Passage("p", "Rome", text, None), None)
 
 
-def evidence(*spans: Span, chosen: list[int], target: str = "Rome") -> Evidence:
-    return Evidence("q", "p", "pseudo", target, [ScoredSpan(*span, None) for span in spans], chosen, None)
+def evidence(*spans: Span, chosen: list[int], target: str = "Rome", strategy: str = "pseudo") -> Evidence:
+    return Evidence("q", "p", strategy, target, [ScoredSpan(*span, None) for span in spans], chosen, None)
 
 
 def test_a_distractor_lacks_all_chosen_spans():
     found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1])
-    outcome = cut(pair(), found, may_hold_answer=True)
+    outcome = cut(pair(), found)
     expected = ("kept", Distractor("q", "p", "pseudo", 0, "cut", "Ann liked tea. Rome is old.", [Span(15, 36)]), ())
     assert outcome == expected
-    found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1, 2])
-    outcome = cut(pair(), found, may_hold_answer=False)
+    outcome = cut(pair(), evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1, 2], strategy="sentence"))
     assert (outcome.reason, outcome.distractor.text) == ("kept", "Ann liked tea.")
 
 
-@pytest.mark.parametrize(("of", "found", "may_hold_answer", "reason"), [
-    (pair(), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
-    (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0]), False, "holds_answer"),
-    (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), True, "nothing_left"),
-    (pair(), evidence(chosen=[]), True, "no_evidence"),
-    (pair(), evidence(Span(0, 14), chosen=[]), True, "unreadable_reply"),
-    (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), True, "no_answer"),
+@pytest.mark.parametrize(("of", "found", "reason"), [
+    *((pair(), evidence(Span(15, 36), chosen=[0], strategy=name), "holds_answer")
+      for name in ("sentence", "window", "answer")),
+    (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0], strategy="answer"), "holds_answer"),
+    (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), "nothing_left"),
+    (pair(), evidence(chosen=[]), "no_evidence"),
+    (pair(), evidence(Span(0, 14), chosen=[]), "unreadable_reply"),
+    (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), "no_answer"),
 ])  # fmt: skip
-def test_reasons(of, found, may_hold_answer, reason):
-    assert cut(of, found, may_hold_answer=may_hold_answer) == (reason, None, ())
+def test_reasons(of, found, reason):
+    assert cut(of, found) == (reason, None, ())
 
 
 @pytest.mark.parametrize(("of", "found", "reason"), [
@@ -69,8 +66,7 @@ def test_reasons(of, found, may_hold_answer, reason):
     (pair(answers=["Oslo"]), evidence(Span(0, 14), chosen=[0]), "kept"),  # none was there
 ])  # fmt: skip
 def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
-    """The settings say of evidence alone whether an answer may stand in what is left."""
-    ((_, _, (counted, made, _)),) = Forms(ALLOW_NONE, None).attempts(of, [found._replace(strategy="placebo")])
+    counted, made, _ = cut(of, found._replace(strategy="placebo"))
     assert counted == reason
     assert (made and made.text) == ("She was born in Rome. Rome is old." if reason == "kept" else None)
 
@@ -88,11 +84,11 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     rows = [
         Evidence("q0", "p0", "pseudo", "Arlo", [ScoredSpan(0, 19, 1.0), ScoredSpan(20, 46, 2.0)], [1], 0.1),
         Evidence("q0", "p0", "answer", "Arlo", [ScoredSpan(41, 45, None)], [0], None),
-        Evidence("q1", "p1", "pseudo", "Brund", [ScoredSpan(0, 19, 2.0)], [0], 0.1),
+        Evidence("q1", "p1", "sentence", "Brund", [ScoredSpan(0, 19, 2.0)], [0], 0.1),
         Evidence("q2", "p2", "pseudo", "Cassel", [], [], None),
         Evidence("q4", "p4", "pseudo", "Elmar", [ScoredSpan(0, 19, 1.0), ScoredSpan(20, 47, 2.0)], [1], 0.1),
     ]
-    out, count = written(tmp_path, rows, ALLOW_NONE)
+    out, count = written(tmp_path, rows, CUT)
     assert count == 3
     found = list(tables.rows(out / "distractors.parquet", Distractor))
     assert [(d.question_id, d.strategy) for d in found] == [("q0", "pseudo"), ("q0", "answer"), ("q4", "pseudo")]
@@ -102,24 +98,22 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
         "toy/dev": {"pseudo": {"cut": {"pairs": 1, "kept": 1, "dropped": {}}}},
         "toy/train": {
             "answer": {"cut": {"pairs": 1, "kept": 1, "dropped": {}}},
-            "pseudo": {"cut": {"pairs": 3, "kept": 1, "dropped": {"holds_answer": 1, "no_evidence": 1}}},
+            "pseudo": {"cut": {"pairs": 2, "kept": 1, "dropped": {"no_evidence": 1}}},
+            "sentence": {"cut": {"pairs": 1, "kept": 0, "dropped": {"holds_answer": 1}}},
         },
     }
 
 
 def test_evidence_of_other_positives_is_refused(tmp_path):
     with pytest.raises(ValueError, match="does not belong to"):
-        written(tmp_path, [Evidence("q0", "p9", "pseudo", "x", [], [], None)], ALLOW_ALL)
+        written(tmp_path, [Evidence("q0", "p9", "pseudo", "x", [], [], None)], CUT)
     assert not (tmp_path / "distractors").exists()
 
 
-@pytest.mark.parametrize(("changes", "said"), [
-    *(({"forms": wrong}, "must hold cut") for wrong in (["filled"], ["cut", "cut"])),
-    ({"may_hold_answer": {"pseudo": True, "sentence": False, "window": True}}, "say true or false for answer, gold"),
-])  # fmt: skip
-def test_settings_are_checked(changes, said):
-    with pytest.raises(ValueError, match=said):
-        Distractors(**ALLOW_ALL.model_dump() | changes)
+@pytest.mark.parametrize("forms", [["filled"], ["cut", "cut"]])
+def test_settings_are_checked(forms):
+    with pytest.raises(ValueError, match="must hold cut"):
+        Distractors(forms=forms, seed=0)
 
 
 ANN = "Ann liked tea. She was born in Rome, Italy. Rome is old. Nobody knows why she left."

@@ -100,7 +100,7 @@ def test_the_evidence_of_every_positive_is_asked_for_and_what_is_no_reply_is_no_
     assert {i: (row.chosen, len(row.spans)) for i, row in rows.items()} == expected
     assert rows["q2"].chosen_spans == [Span(20, 48)]
     expected = ["unreadable_reply", "no_evidence"]
-    assert [cut(pair(), rows[i], may_hold_answer=True).reason for i in ("q0", "q1")] == expected
+    assert [cut(pair(), rows[i]).reason for i in ("q0", "q1")] == expected
     assert len(server.requests) == 7
     again = toy | {"out": toy["out"].with_name("again.parquet")}
     find_evidence(strategies, SEPARATE, HARDWARE, **again, chooser=by)

@@ -22,7 +22,7 @@ from eadpr.supervision.pairs import Pair
 from eadpr.supervision.qa_model import Manifest, Model, Prompt, write_manifest
 from tests.killed import scramble
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
-from tests.test_distractors import ALLOW_ALL
+from tests.test_distractors import CUT
 
 TEXT = "Ann liked tea. She was born in Rome, Italy. Rome is old. Nobody knows why."
 PROMPT = Prompt("{question} \\n {context}", lowercase=True)
@@ -314,7 +314,7 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     tables.write(stage["positives"] / "positives.parquet", Positive, positives)
     tables.write(stage["out"], Evidence, rows)
     places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
-    write_distractors(ALLOW_ALL, **places, out=tmp_path / "distractors")
+    write_distractors(CUT, **places, out=tmp_path / "distractors")
     out = tmp_path / "metrics.json"
     assert evaluate_evidence(SEPARATE, **places, distractors=tmp_path / "distractors", out=out) == 4
     found = json.loads(out.read_text())
@@ -347,7 +347,7 @@ def test_of_several_positives_the_first_or_each_is_annotated(stage, tmp_path, po
     made = [row.passage_id for row in tables.rows(stage["out"], Evidence) if row.strategy == "gold"]
     assert made == found
     places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
-    write_distractors(ALLOW_ALL, **places, out=tmp_path / "distractors")
+    write_distractors(CUT, **places, out=tmp_path / "distractors")
     cut = list(tables.rows(tmp_path / "distractors" / "distractors.parquet", Distractor))
     assert [row.passage_id for row in cut if row.strategy == "gold"] == found
     out = tmp_path / "m.json"

@@ -8,10 +8,10 @@ from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.fillers import Fillers
-from eadpr.supervision.forms import Forms, fill
+from eadpr.supervision.forms import fill, make_forms
 from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import write_collection
-from tests.test_distractors import ALLOW_ALL
+from tests.test_distractors import CUT
 
 TEXT = "Ann liked tea. She was born in Rome.\nRome is old. So is she."
 TEA, BORN, OLD, SHE = Span(0, 14), Span(15, 36), Span(37, 49), Span(50, 60)
@@ -38,8 +38,8 @@ class Giving(Fillers):
         return self._sentences
 
 
-def made(evidence: Evidence, *sentences: str, may_hold_answer=True):
-    return fill(pair(), evidence, Giving(*sentences), may_hold_answer=may_hold_answer)
+def made(evidence: Evidence, *sentences: str):
+    return fill(pair(), evidence, Giving(*sentences))
 
 
 @pytest.mark.parametrize(("evidence", "expected"), [
@@ -69,11 +69,11 @@ def test_what_cannot_be_filled(evidence, sentences, reason):
 
 
 def test_an_answer_stands_in_what_is_filled_only_where_it_may():
-    assert made(row(BORN), BOB, may_hold_answer=False).reason == "holds_answer"
-    assert made(row(BORN, OLD), BOB, CID, may_hold_answer=False).reason == "kept"
+    assert made(row(BORN, strategy="sentence"), BOB).reason == "holds_answer"
+    assert made(row(BORN, OLD, strategy="sentence"), BOB, CID).reason == "kept"
 
 
-ALL_FORMS = ALLOW_ALL.model_copy(update={"forms": ["cut", "filled"]})
+ALL_FORMS = CUT.model_copy(update={"forms": ["cut", "filled"]})
 
 
 def test_forms_of_evidence_and_placebos_in_order():
@@ -83,10 +83,9 @@ def test_forms_of_evidence_and_placebos_in_order():
         row(OLD, strategy="placebo"), row(BORN), row(Span(0, 3), strategy="placebo_words"),
         row(BORN, OLD, strategy="gold"),
     ]  # fmt: skip
-    forms = Forms(ALL_FORMS, Giving(CID, BOB, DAN))
     found = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
-        for row, form, attempt in forms.attempts(pair(), rows)
+        for row, form, attempt in make_forms(pair(), rows, ALL_FORMS.forms, Giving(CID, BOB, DAN))
     ]
     assert found == [
         ("placebo", "cut", "kept", "Ann liked tea. She was born in Rome. So is she."),
@@ -104,9 +103,8 @@ def test_forms_of_evidence_and_placebos_in_order():
 def test_no_two_placebos_have_the_same_filler(first):
     """Whichever row comes first, the second placebo gives way."""
     rows = [row(TEA, strategy="placebo"), row(OLD, strategy="placebo_second")]
-    settings = ALLOW_ALL.model_copy(update={"forms": ["filled"]})
     ordered = [row(BORN), rows[first], rows[1 - first]]
-    found = Forms(settings, Giving(CID, BOB, DAN)).attempts(pair(), ordered)
+    found = make_forms(pair(), ordered, ["filled"], Giving(CID, BOB, DAN))
     expected = {"pseudo": [CID], "placebo": [BOB], "placebo_second": [DAN]}
     assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == expected
 
@@ -123,7 +121,7 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path):
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
     given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet"}
     out = tmp_path / "distractors"
-    write_distractors(ALLOW_ALL, **given, out=out)
+    write_distractors(CUT, **given, out=out)
     alone = list(tables.rows(out / "distractors.parquet", Distractor))
     count = write_distractors(ALL_FORMS, **given, out=out)
     written = list(tables.rows(out / "distractors.parquet", Distractor))

@@ -46,13 +46,13 @@ def started(toy: Path, settings: Train, *, shared: bool = False) -> Encoders:
 
 
 def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[torch.Tensor | None]:
-    """Of two batches, one after the other, as a step with accumulation takes them."""
+    """The sum of two batches' gradients."""
     encoders = started(toy, settings, shared=shared)
     batcher = batcher_of(toy, placebos=loss.needs_placebos, balance=loss.balances)
     sections = ArmSettings(loss, settings, SETTINGS, MACHINE)
     torch.manual_seed(5)
     for number in range(2):
-        contrastive.add_gradient(encoders, batcher.sampled(number, size=8, seed=3), sections, share=0.5)
+        contrastive.add_gradient(encoders, batcher.sampled(number, size=8, seed=3), sections)
     return [p.grad for encoder in dict.fromkeys(encoders) for p in encoder.parameters()]
 
 
@@ -93,7 +93,7 @@ def most_held(toy: Path, questions: int, tokens: int | None) -> int:
 
     batch = batcher_of(toy).first(range(questions))
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: getattr(held, "tensor", held)):
-        contrastive.add_gradient(encoders, batch, sections, share=1.0)
+        contrastive.add_gradient(encoders, batch, sections)
     assert count[-1] == 0
     return max(count)
 

@@ -99,7 +99,7 @@ def test_gradients_of_all_losses_go_through_parts_with_and_without_gradient_cach
         sections = ArmSettings(training_toy.EADPR, train, settings, training_toy.MACHINE)
         batch = training_toy.batcher_of(toy, settings=settings).sampled(0, size=8, seed=3)
         assert any(ids.max() >= MARK for ids in batch.passages) == (unit == "sentence")
-        terms = contrastive.add_gradient(encoders, batch, sections, share=1.0)
+        terms = contrastive.add_gradient(encoders, batch, sections)
         return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
 
     (plain_terms, plain), (cached_terms, cached) = gradients(None), gradients(60)

@@ -77,7 +77,7 @@ def test_the_parts_of_a_positive_are_its_evidence_and_its_rest_behind_the_title(
     assert parts[0] == f"{name} {name} was born in {training_toy.CITIES[0].lower()}."
     assert parts[1].startswith(f"{name} {about}.")
     batch = batcher.first(range(len(batcher)))
-    assert (batch.without_rest, batcher.without_rest()) == (1, 1)  # the one without a distractor
+    assert (batch.counts["without_rest"], batcher.count_all()["without_rest"]) == (1, 1)  # the one without a distractor
     assert batch.masks.parts_Q.tolist() == [*[True] * (len(batcher) - 1), False]
     assert training_toy.batcher_of(toy, settings=SETTINGS).first([0]).parts_Q2T is None
 
@@ -85,7 +85,7 @@ def test_the_parts_of_a_positive_are_its_evidence_and_its_rest_behind_the_title(
 def test_the_parts_of_a_positive_of_sentences_are_its_sentences_with_evidence_and_the_others(toy):
     batcher = training_toy.batcher_of(toy, settings=SETTINGS.model_copy(update={"unit": "sentence"}), rest=0.5)
     assert batcher.inputs.parts([0])[0].tolist() == [[True, False, False], [False, True, True]]
-    assert (batcher.without_rest(), batcher.first([len(batcher) - 1]).without_rest) == (1, 1)
+    assert (batcher.count_all()["without_rest"], batcher.first([len(batcher) - 1]).counts["without_rest"]) == (1, 1)
 
 
 @pytest.mark.parametrize(("first", "tokens"), [("whole", 48), ("cut", 12)])
@@ -109,9 +109,7 @@ def test_gradients_of_the_rest_are_those_with_a_gradient_cache(toy, unit):
         loss = training_toy.EVIDENCE.model_copy(update=changes)
         encoders = Encoders(*load_pair(toy / "base", settings))
         batch = training_toy.batcher_of(toy, settings=settings, distractors=False, rest=0.5).sampled(0, size=8, seed=3)
-        terms = contrastive.add_gradient(
-            encoders, batch, ArmSettings(loss, train, settings, training_toy.MACHINE), share=1.0
-        )
+        terms = contrastive.add_gradient(encoders, batch, ArmSettings(loss, train, settings, training_toy.MACHINE))
         return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
 
     (terms, plain), (cached_terms, cached) = step(None), step(60)

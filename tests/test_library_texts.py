@@ -11,7 +11,6 @@ import eadpr
 from eadpr.library import texts
 from eadpr.runtime.section import Sets
 from eadpr.settings import checks as params_checks
-from eadpr.settings.resolve import load
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, Passage, Positive, Question, SetMember
 from eadpr.supervision import qa_model, small_t5
@@ -19,7 +18,6 @@ from eadpr.supervision.config import PLACEBOS, Distractors, Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.qa_model import Manifest, Model, write_manifest
-from tests.repository import ROOT
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, TOWNS
 
 pytestmark = pytest.mark.library
@@ -69,7 +67,7 @@ def staged(folder, annotator, strategy: str) -> dict[tuple[str, str], str]:
     table = folder / "evidence.parquet"
     read = {"records": records, "positives": positives}
     find_evidence(settings, SETS, HARDWARE, **read, annotator_folder=annotator, out=table)
-    made = Distractors(forms=["cut"], seed=3, may_hold_answer=texts.MAY_HOLD_ANSWER)
+    made = Distractors(forms=["cut"], seed=3)
     write_distractors(made, **read, evidence=table, out=folder / "distractors")
     found = tables.rows(folder / "distractors" / "distractors.parquet", Distractor)
     return {(row.question_id, row.strategy): row.text for row in found}
@@ -95,9 +93,8 @@ def test_rows_give_what_the_stages_give(tmp_path, annotator, strategy):
     assert compared > 15
 
 
-def test_the_library_and_the_settings_agree_on_what_cuts_inside_of_a_sentence_and_may_hold_an_answer():
+def test_the_library_and_the_settings_agree_on_what_cuts_inside_of_a_sentence():
     assert texts.INSIDE == params_checks.INSIDE
-    assert load(ROOT / "params.yaml")["distractors"]["may_hold_answer"] == texts.MAY_HOLD_ANSWER
 
 
 def test_a_qa_model_by_its_folder_is_asked_as_unifiedqa(annotator):

@@ -129,10 +129,10 @@ def test_a_batch_holds_both_queries_and_the_distractors_of_their_own_hop(toy):
         "alman is fond of walks", "alster is fond of walks", "ardco was founded in aron", "belltec has many customers",
     ]  # fmt: skip
     assert batch.masks.distractors_QQ.diagonal().tolist() == [True, True, False, True]
-    assert (batch.without_distractor, batch.truncated) == (1, 0)
+    assert (batch.counts["without_distractor"], batch.counts["truncated"]) == (1, 0)
     negatives = batch.masks.negatives_QN
     assert [bool(negatives[cell]) for cell in ((0, 2), (1, 3), (2, 0), (3, 1))] == [False, False, True, True]
-    assert (batch.masked, int((~negatives).sum())) == (0, 4 + 2)
+    assert (batch.counts["masked"], int((~negatives).sum())) == (0, 4 + 2)
 
 
 def test_false_negatives_of_other_questions_are_masked_and_counted(toy):
@@ -144,8 +144,8 @@ def test_false_negatives_of_other_questions_are_masked_and_counted(toy):
     negatives = batch.masks.negatives_QN[:, :4].int().tolist()
     assert negatives == [[0, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 0, 0]]
     # Columns of f0 of the other question, from both rows of each; and q8's distractor of f0 for both rows of q0.
-    assert batch.masked == 4 + 2
-    assert batcher_of(toy, mask=False).first([names.index("q0"), names.index("q8")]).masked == 0
+    assert batch.counts["masked"] == 4 + 2
+    assert batcher_of(toy, mask=False).first([names.index("q0"), names.index("q8")]).counts["masked"] == 0
 
 
 def test_own_hard_negatives_are_negatives_of_both_hops(toy):
@@ -153,7 +153,7 @@ def test_own_hard_negatives_are_negatives_of_both_hops(toy):
     batcher = batcher_of(toy)
     batch = batcher.first([batcher.examples.question_ids[::2].index("c0")])
     assert batch.masks.negatives_QN.int().tolist() == [[0, 0, 1, 1], [1, 0, 1, 1]]
-    assert batch.masked == 0
+    assert batch.counts["masked"] == 0
     assert batcher_of(toy, hard=0).first([0]).masks.negatives_QN.int().tolist() == [[0, 0], [1, 0]]
 
 
@@ -206,7 +206,7 @@ def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     batch = batcher_of(toy, mask=False).first([0, 1, 15])
     encoders = Encoders(*load_pair(toy / "base", ONE))
     with torch.no_grad():
-        scores = EncodedBatch(encoders, batch, MACHINE).vectors.scores().double()
+        scores = EncodedBatch(encoders, batch, MACHINE).scores().double()
     has = batch.masks.distractors_QQ.diagonal().tolist()
     assert has == [True, True, True, False, True, True]
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0}
@@ -230,10 +230,10 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
         ),
     ]
     assert batch.masks.contrast_CQ.tolist() == [[False, True, False, True]]
-    assert (batch.without_placebo, batch.without_distractor, batch.truncated) == (1, 1, 0)
+    assert (batch.counts["without_placebo"], batch.counts["without_distractor"], batch.counts["truncated"]) == (1, 1, 0)
     train(folder, tmp_path, loss=BALANCED, steps=1, batch_size=18, dropout=0.0, attention_dropout=0.0)
     batch = batcher.sampled(0, size=18, seed=TRAIN.seed)
-    scores = EncodedBatch(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).vectors.scores()
+    scores = EncodedBatch(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).scores()
     expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path, "train/hn") == pytest.approx([expected], rel=1e-5)
     metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
@@ -262,7 +262,7 @@ def test_an_epoch_of_fewer_questions_than_a_batch_has_as_many_batches_as_it_asks
 
 def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatch):
     def run(out: Path) -> None:
-        train(toy, out, steps=4, keep="best", validate_every=2, accumulation=2)
+        train(toy, out, steps=4, keep="best", validate_every=2)
 
     assert_goes_on(run, "train", at=3, steps=4, folder=tmp_path, monkeypatch=monkeypatch)
 

@@ -137,7 +137,7 @@ def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, mo
         with monkeypatch.context() as patch:
             patch.setattr(processes, "rank", lambda rank=rank: rank)
             patch.setattr(torch, "manual_seed", lambda seed, inner=torch.manual_seed: seeds.append(seed) or inner(seed))
-            loop.take_step(TrainingState(encoders, TRAIN), task, [batcher.sampled(0, size=4, seed=3)])
+            loop.take_step(TrainingState(encoders, TRAIN), task, batcher.sampled(0, size=4, seed=3))
     assert (seeds[0], len(set(seeds))) == (loop.step_seed(TRAIN.seed, 0), 3)
 
 

@@ -20,7 +20,6 @@ def test_no_warmup_starts_at_the_full_rate():
 
 @pytest.mark.parametrize(("changes", "asked", "expected"), [
     ({"steps": None, "epochs": 40, "batch_size": 128}, 58_880, 18_400),
-    ({"steps": None, "epochs": 40, "batch_size": 128, "accumulation": 2}, 58_880, 9_200),
     ({"steps": None, "epochs": 3, "batch_size": 8}, 20, 6),  # two whole batches an epoch
     ({"steps": None, "epochs": 3, "batch_size": 8}, 5, 3),  # one batch of all
     ({"steps": 7}, 20, 7),

@@ -36,7 +36,6 @@ from tests.training_toy import (
     SETTINGS,
     TRAIN,
     batcher_of,
-    column_inputs,
     series,
 )
 
@@ -83,19 +82,19 @@ def test_the_loss_falls_and_positives_rise_above_their_distractors(toy, tmp_path
 def test_a_training_with_placebos_logs_their_term_and_who_has_none(toy, tmp_path):
     folder = toys.with_placebos(toy, tmp_path / "toy")
     loss = BALANCED.model_copy(update={"tau1": 0.7, "tau2": 2.0})
-    train(folder, tmp_path, loss=loss, steps=3, batch_size=8, accumulation=2)
+    train(folder, tmp_path, loss=loss, steps=3, batch_size=8)
     columns = (series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "hn", "pp", "placebo"))
     for total, dpr, hn, pp, placebo in zip(*columns, strict=True):
         assert total == pytest.approx(dpr + 0.7 * hn + 2.0 * pp + 0.5 * placebo, rel=1e-5)
         assert placebo > 0
     metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())
     assert (metrics["without_placebo"], metrics["without_distractor"]) == (1, 1)
-    assert max(series(tmp_path, "train/without_placebo")) == 2  # of the batches of a step, once in each
+    assert max(series(tmp_path, "train/without_placebo")) == 1
 
 
 @pytest.mark.parametrize(("keep", "at"), [("best", 1), ("last", 5)])
 def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, keep, at):
-    changes = {"steps": 5, "keep": keep, "validate_every": 2, "accumulation": 2}
+    changes = {"steps": 5, "keep": keep, "validate_every": 2}
 
     def run(out: Path) -> None:
         train(toy, out, **changes)
@@ -181,8 +180,8 @@ def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, si
 def test_a_frozen_encoder_drops_nothing_out(toy, monkeypatch):
     encoders = Encoders(*load_pair(toy / "base", SETTINGS))
     encoders.passage.requires_grad_(requires_grad=False)
-    task, batches = task_of(toy, TRAIN)
-    loop.take_step(TrainingState(encoders, TRAIN), task, batches[:1])
+    task, batch = task_of(toy, TRAIN)
+    loop.take_step(TrainingState(encoders, TRAIN), task, batch)
     assert (encoders.question.training, encoders.passage.training) == (True, False)
 
 
@@ -258,50 +257,20 @@ def test_validation_reads_its_texts_as_they_are(toy, tmp_path):
     assert series(tmp_path / "a", "validation/nll") == series(tmp_path / "b", "validation/nll")
 
 
-def test_accumulation_averages_the_gradients_of_its_batches(toy, monkeypatch):
-    """Two batches in one step give the mean of the gradients that each gives alone; no dropout."""
-    encoders = Encoders(*load_pair(toy / "base", SETTINGS))
-    for encoder in encoders:
-        loop.set_dropout(encoder, hidden=0.0, attention=0.0)
-    settings = TRAIN.model_copy(update={"accumulation": 2, "dropout": 0.0, "max_grad_norm": 1e9})
-    task, batches = task_of(toy, settings)
-    state = TrainingState(encoders, settings)
-    alone, losses = [], []
-    for batch in batches:
-        terms = contrastive.add_gradient(encoders, batch, ArmSettings(EADPR, settings, SETTINGS, MACHINE), share=1.0)
-        losses.append(terms[0].item())
-        alone.append([p.grad.clone() for p in encoders.passage.parameters()])
-        state.optimizer.zero_grad()
-    monkeypatch.setattr(state.optimizer, "step", lambda: None)
-    monkeypatch.setattr(state.optimizer, "zero_grad", lambda: None)
-    loop.take_step(state, task, batches)
-    for parameter, first, second in zip(encoders.passage.parameters(), *alone, strict=True):
-        torch.testing.assert_close(parameter.grad, (first + second) / 2, atol=1e-6, rtol=1e-4)
-    assert state.series["train/loss"] == [(1, pytest.approx(sum(losses) / 2))]
-
-
-def test_the_batches_of_a_step_follow_those_of_the_step_before(toy):
-    task, _ = task_of(toy, TRAIN.model_copy(update={"accumulation": 2}))
-    expected = [batcher_of(toy).sampled(number, size=TRAIN.batch_size, seed=TRAIN.seed) for number in (6, 7)]
-    found = task.lesson(3)
-    every = slice(None)
-    assert [column_inputs(batch, every) for batch in found] == [column_inputs(batch, every) for batch in expected]
-
-
 def task_of(toy: Path, settings: Train):
     batcher = batcher_of(toy)
     task = contrastive.task(batcher, batcher, ArmSettings(EADPR, settings, SETTINGS, MACHINE), 4)
-    return task, [batcher.sampled(n, size=settings.batch_size, seed=1) for n in range(2)]
+    return task, batcher.sampled(0, size=settings.batch_size, seed=1)
 
 
 def test_a_clipped_gradient_has_the_asked_for_norm(toy, monkeypatch):
     encoders = Encoders(*load_pair(toy / "base", SETTINGS))
     settings = TRAIN.model_copy(update={"max_grad_norm": 0.01})
-    task, batches = task_of(toy, settings)
+    task, batch = task_of(toy, settings)
     state = TrainingState(encoders, settings)
     monkeypatch.setattr(state.optimizer, "step", lambda: None)
     monkeypatch.setattr(state.optimizer, "zero_grad", lambda: None)
-    loop.take_step(state, task, batches[:1])
+    loop.take_step(state, task, batch)
     norm = math.sqrt(sum((p.grad**2).sum().item() for m in encoders for p in m.parameters()))
     assert norm == pytest.approx(0.01, rel=1e-3)
     assert state.series["train/gradient"][0][1] > 0.01
@@ -377,13 +346,11 @@ def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(to
     for part in (range(2, 6), range(6, 8)):
         batch = batcher.first(part)
         with torch.no_grad():
-            losses.append(
-                dpr_loss(forward.EncodedBatch(encoders, batch, MACHINE).vectors.scores(), batch.masks, 0.0).item()
-            )
+            losses.append(dpr_loss(forward.EncodedBatch(encoders, batch, MACHINE).scores(), batch.masks, 0.0).item())
     assert found.nll == pytest.approx((4 * losses[0] + 2 * losses[1]) / 6, rel=1e-5)
     pool, gold = contrastive.make_pool(batcher.examples, list(range(2, 8)), TRAIN.validation_hard_negatives)
     with torch.no_grad():
-        asked = forward.EncodedBatch(encoders, batcher.first(range(2, 8)), MACHINE).vectors.questions_QD
+        asked = forward.EncodedBatch(encoders, batcher.first(range(2, 8)), MACHINE).questions_QD
         passages = encode(encoders.passage, batcher.inputs.ids(pool), MACHINE)
     assert found.average_rank == contrastive.average_rank(asked, passages, torch.tensor(gold))
 

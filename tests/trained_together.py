@@ -17,7 +17,7 @@ SYMMETRIC = EADPR.model_copy(update={"stop_gradient": "symmetric"})
 CASES = {  # loss, shared, changes of `train`
     "dpr": (DPR, False, {}),
     "eadpr": (EADPR, False, {}),
-    "shared": (SYMMETRIC, True, {"accumulation": 2}),
+    "shared": (SYMMETRIC, True, {}),
     "cached": (EADPR, True, {"gradient_cache": 60, "batch_size": 8}),
     "stopped": (STOPPED, False, {"weight_decay": 0.1}),
     "frozen": (EADPR, False, {"freeze": "passage", "weight_decay": 0.1}),

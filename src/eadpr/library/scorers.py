@@ -15,7 +15,6 @@ from eadpr.library.texts import join_title
 from eadpr.runtime import machine
 from eadpr.runtime.model_folders import has_two_sides
 from eadpr.search import late
-from eadpr.search.encode import embed
 from eadpr.text import answers
 from eadpr.training import encoder
 from eadpr.training.config import AUTO, EncoderSettings
@@ -70,26 +69,6 @@ def make_scorer(model: Any, join: str | None = None) -> Scorer:
     return Scorer(model, lambda titles, texts: list(zip(titles, texts, strict=True)))
 
 
-def score_by_vectors(
-    encode_questions: Callable[[list[Any]], Any],
-    encode_inputs: Callable[[list[Any]], Any],
-    inputs: Callable[[Sequence[str], Sequence[str]], Sequence[Hashable]],
-    similarity: Callable[[Any, Any], Any] | None = None,
-) -> Score:
-    """Return a function that scores row by row, by default by dot products, and encodes each text once."""
-
-    def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-        distinct_questions, question_of_row = distinct(questions)
-        distinct_inputs, input_of_row = distinct(inputs(titles, texts))
-        question_vectors = _take(encode_questions(distinct_questions), question_of_row)
-        passage_vectors = _take(encode_inputs(distinct_inputs), input_of_row)
-        if similarity is not None:
-            return np.asarray(similarity(question_vectors, passage_vectors))
-        return np.einsum("fd,fd->f", question_vectors, passage_vectors, dtype=np.float64)
-
-    return score
-
-
 def _take(vectors: Any, rows: list[int]) -> Any:
     """Return the rows of an array, of a tensor, which may be sparse, or of a list of matrices, one a text."""
     if isinstance(vectors, list):
@@ -116,27 +95,19 @@ def load_encoders(name: str, settings: EncoderSettings | None = None) -> encoder
 
 def encoder_scorer(encoders: encoder.Encoders, join: str | None) -> Scorer:
     """Return a scorer by the vectors of `load_encoders`; its inputs are the passages' token ids."""
-    question_encoder, passage_encoder = encoders
 
     def inputs(titles: Sequence[str], texts: Sequence[str]) -> list[tuple[int, ...]]:
         if join:
             titles, texts = [""] * len(texts), _join_all(join, titles, texts)
-        return [tuple(ids) for ids in passage_encoder.passage_ids(list(titles), list(texts))]
+        return [tuple(ids) for ids in encoders.passage.passage_ids(list(titles), list(texts))]
 
-    def encode_questions(questions: list[str]) -> np.ndarray:
-        return embed(question_encoder, question_encoder.question_ids(questions), device=machine.device())
+    def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+        distinct_questions, question_of = distinct(questions)
+        distinct_ids, passage_of = distinct(inputs(titles, texts))
+        question_ids = encoders.question.question_ids(distinct_questions)
+        return late.score_pairs(encoders, question_ids, distinct_ids, question_of, passage_of)
 
-    def score_by_tokens(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
-        distinct_questions, question_of_row = distinct(questions)
-        distinct_ids, passage_of_row = distinct(inputs(titles, texts))
-        rows = late.embed_tokens(question_encoder, question_encoder.question_ids(distinct_questions))
-        places = np.array(question_of_row), np.array(passage_of_row)
-        return late.score_pairs(rows, *places, lambda rows: [distinct_ids[row] for row in rows], passage_encoder)
-
-    if passage_encoder.token_dim:
-        return Scorer(score_by_tokens, inputs)
-    encode_inputs = partial(embed, passage_encoder, device=machine.device())
-    return Scorer(score_by_vectors(encode_questions, encode_inputs, inputs), inputs)
+    return Scorer(score, inputs)
 
 
 def _sentence_transformer_scorer(model: Any, join: str) -> Scorer:
@@ -152,8 +123,14 @@ def _sentence_transformer_scorer(model: Any, join: str) -> Scorer:
         ids = model.tokenizer(prompted, truncation=True, max_length=model.max_seq_length).input_ids
         return [tuple(row) for row in ids]
 
-    encoders = model.encode_query, model.encode_document
-    return Scorer(score_by_vectors(*encoders, partial(_join_all, join), model.similarity_pairwise), inputs)
+    def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
+        distinct_questions, question_of = distinct(questions)
+        distinct_texts, passage_of = distinct(_join_all(join, titles, texts))
+        question_vectors = _take(model.encode_query(distinct_questions), question_of)
+        passage_vectors = _take(model.encode_document(distinct_texts), passage_of)
+        return np.asarray(model.similarity_pairwise(question_vectors, passage_vectors))
+
+    return Scorer(score, inputs)
 
 
 def _cross_encoder_scorer(model: Any, join: str) -> Scorer:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -27,8 +27,6 @@ from eadpr.supervision.qa_model import MANIFEST, Manifest, Model, Prompt, read_m
 
 Rows = Iterable[Mapping[str, Any]]
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
-# The strategies of params.yaml; a distractor that holds an answer is dropped unless its strategy allows it.
-MAY_HOLD_ANSWER: dict[str, bool] = dict.fromkeys(get_args(Strategy), False) | {"pseudo": True, "gold": True}
 INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
 SENTENCES = ("placebo", "placebo_second")
 CUT_OTHERWISE = "cut_otherwise"
@@ -78,7 +76,7 @@ def distractors(
         variants, reasons = {"positive": pair.passage.text}, {}
         for row in evidence_rows:
             variant = row.strategy if row.strategy in PLACEBOS else "distractor"
-            attempt = cut(pair, row, may_hold_answer=MAY_HOLD_ANSWER.get(row.strategy, True))
+            attempt = cut(pair, row)
             if variant in SENTENCES and evidence in INSIDE:
                 reasons[variant] = CUT_OTHERWISE
             elif attempt.distractor is None:

@@ -4,6 +4,7 @@ Q questions, N passages, D dimensions.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,10 @@ from eadpr.library.scorers import distinct, encoder_scorer, load_encoders
 from eadpr.library.texts import Texts
 from eadpr.report import markdown
 from eadpr.runtime import machine
-from eadpr.runtime.progress import progress
 from eadpr.search import late
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
 from eadpr.training.config import AUTO
-from eadpr.training.encoder import Encoders
 
 # The changes of an encoder's settings; vectors come first, as they propose what sentences and tokens rank.
 UNITS = {
@@ -67,7 +66,8 @@ def measure_units(
             sides = [embed(encoder, rows, device=machine.device()) for encoder, rows in zip(encoders, ids, strict=True)]
             ranked = candidates = rank(*sides)
         else:
-            ranked = rank_by_parts(candidates, encoders, *ids, label=f"{model}, {unit}")
+            read_ids = partial(late.take, ids[1])
+            ranked = late.rescore(candidates, encoders, ids[0], read_ids, depth=1, label=f"{model}, {unit}")
         yield unit, float(np.mean(ranked.rows[:, 0] == right)), awareness(scorer, texts).get(CONTROLLED)
 
 
@@ -76,14 +76,3 @@ def rank(questions_QD: np.ndarray, passages_ND: np.ndarray) -> Hits:
     passages_DN, depth = torch.from_numpy(passages_ND).T, min(CANDIDATES, len(passages_ND))
     parts = [(part_QD @ passages_DN).topk(depth) for part_QD in torch.from_numpy(questions_QD).split(QUESTIONS)]
     return Hits(*(torch.cat(values).numpy() for values in ([p.indices for p in parts], [p.values for p in parts])))
-
-
-def rank_by_parts(hits: Hits, encoders: Encoders, questions: late.Ids, passages: late.Ids, *, label: str) -> Hits:
-    """Return the best of the candidates by their sentences or tokens."""
-
-    def read_ids(rows: Sequence[int]) -> late.Ids:
-        return [passages[row] for row in rows]
-
-    with progress(label, len(np.unique(hits.rows)), "passages") as advance:
-        rows = late.embed_tokens(encoders.question, questions)
-        return late.rescore(hits, rows, read_ids, encoders.passage, 1, advance)

@@ -1,21 +1,43 @@
-"""Late interaction at search: candidates are ranked again by their tokens, encoded once each and not stored.
+"""Scores of pairs of a question and a passage, by vectors or by the sentences or tokens of late interaction.
 
-Q questions, F pairs of a question and a passage.
+Passages are encoded once each, and their tokens not stored. Q questions, F pairs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 
 from eadpr.runtime import machine
+from eadpr.runtime.progress import progress
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
-from eadpr.training.encoder import TextEncoder
+from eadpr.training.encoder import Encoders, TextEncoder
 
 AT_ONCE = 256  # texts whose tokens are in memory at a time; a passage of 256 tokens of 384 numbers takes 0.4 MB
 
 Ids = Sequence[Sequence[int]]
+Places = np.ndarray | Sequence[int]
+
+
+def score_pairs(
+    encoders: Encoders, question_ids: Ids, passage_ids: Ids, question_of: Places, passage_of: Places
+) -> np.ndarray:
+    """Return the scores (F,) of pairs of a question and a passage by their places among the token ids: dot products, or
+    `late_scores` where sentences or tokens are the unit."""
+    question_of, passage_of = np.asarray(question_of, np.int64), np.asarray(passage_of, np.int64)
+    if encoders.passage.token_dim:
+        questions = embed_tokens(encoders.question, question_ids)
+        read_ids = partial(take, passage_ids)
+        return score_by_parts(questions, question_of, passage_of, read_ids, encoders.passage)
+    questions_QD = embed(encoders.question, question_ids, device=machine.device())
+    passages_FD = embed(encoders.passage, passage_ids, device=machine.device())[passage_of]
+    return np.einsum("fd,fd->f", passages_FD, questions_QD[question_of], dtype=np.float64)
+
+
+def take(ids: Ids, rows: Sequence[int]) -> Ids:
+    return [ids[row] for row in rows]
 
 
 def embed_tokens(encoder: TextEncoder, ids: Ids) -> torch.Tensor:
@@ -28,8 +50,17 @@ def embed_tokens(encoder: TextEncoder, ids: Ids) -> torch.Tensor:
     return rows
 
 
+def group_by_passage(passage_of: np.ndarray) -> Iterator[tuple[list[int], list[np.ndarray]]]:
+    """Yield at most AT_ONCE distinct passages of pairs (F,), in order, and the places of the pairs of each."""
+    order = np.argsort(passage_of, kind="stable")
+    passages, starts = np.unique(passage_of[order], return_index=True)
+    groups = np.split(order, starts[1:])
+    for first in range(0, len(passages), AT_ONCE):
+        yield passages[first : first + AT_ONCE].tolist(), groups[first : first + AT_ONCE]
+
+
 @torch.inference_mode()
-def score_pairs(
+def score_by_parts(
     questions: torch.Tensor,
     question_of: np.ndarray,
     passage_of: np.ndarray,
@@ -37,21 +68,17 @@ def score_pairs(
     encoder: TextEncoder,
     advance: Callable[[int], None] = lambda done: None,
 ) -> np.ndarray:
-    """Return the scores (F,) float32 of pairs of a row of `questions` and a passage, both (F,) int.
+    """Return the late scores (F,) float32 of pairs of a row of `questions` and a passage, both (F,) int.
 
     `read_ids` returns the token ids of passages; `advance` gets the number of passages scored.
     """
     tokens = split_tokens(questions, encoder.token_dim)
     scores = np.empty(len(question_of), np.float32)
-    order = np.argsort(passage_of, kind="stable")
-    passages, starts = np.unique(passage_of[order], return_index=True)
-    groups = np.split(order, starts[1:])
-    for first in range(0, len(passages), AT_ONCE):
-        part = passages[first : first + AT_ONCE].tolist()
-        read = split_tokens(embed_tokens(encoder, read_ids(part)), encoder.token_dim)
-        for pairs, passage in zip(groups[first : first + AT_ONCE], read, strict=False):
+    for passages, groups in group_by_passage(passage_of):
+        read = split_tokens(embed_tokens(encoder, read_ids(passages)), encoder.token_dim)
+        for pairs, passage in zip(groups, read, strict=True):
             scores[pairs] = score_passage([tokens[i] for i in question_of[pairs]], passage).numpy()
-        advance(len(part))
+        advance(len(passages))
     return scores
 
 
@@ -73,16 +100,19 @@ def score_passage(questions: Sequence[torch.Tensor], passage: torch.Tensor) -> t
 
 def rescore(
     hits: Hits,
-    questions: torch.Tensor,
+    encoders: Encoders,
+    question_ids: Ids,
     read_ids: Callable[[Sequence[int]], Ids],
-    encoder: TextEncoder,
+    *,
     depth: int,
-    advance: Callable[[int], None],
+    label: str,
 ) -> Hits:
-    """Return the best `depth` of each question's candidates by their tokens; equal ones keep their order."""
+    """Return the best `depth` of each question's candidates by their parts; equal ones keep their order."""
     question, place = np.nonzero(hits.rows >= 0)
     scores = np.full(hits.rows.shape, -np.inf, np.float32)
     rows = hits.rows[question, place]
-    scores[question, place] = score_pairs(questions, question, rows, read_ids, encoder, advance)
+    with progress(label, len(np.unique(rows)), "passages") as advance:
+        questions = embed_tokens(encoders.question, question_ids)
+        scores[question, place] = score_by_parts(questions, question, rows, read_ids, encoders.passage, advance)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
     return Hits(*(np.take_along_axis(values, best, axis=1) for values in (hits.rows, scores)))

@@ -69,18 +69,15 @@ def score_passages(
     unit, device = encoder.settings.unit, machine.device()
     finish = (lambda means_SD: normalize(encoder.finish(means_SD), dim=-1)) if unit == "sentence" else encoder.finish
     how = {"finish": finish, "token_dim": encoder.token_dim if unit == "token" else None}
-    order = np.argsort(passage_of, kind="stable")
-    distinct, starts = np.unique(passage_of[order], return_index=True)
-    groups = np.split(order, starts[1:])
-    for first in range(0, len(distinct), late.AT_ONCE):
-        passages = read(distinct[first : first + late.AT_ONCE].tolist())
+    for rows, groups in late.group_by_passage(passage_of):
+        passages = read(rows)
         spans = [segment(passage) for passage in passages]
         cut = encoder.cut_passages([p.title for p in passages], [p.text for p in passages], spans)
         for batch in batches([len(passage.ids) for passage in cut], TOKENS[device]):
             ids, mask = pad([cut[i].ids for i in batch], encoder.pad_id)
             states_BTD = encoder.states(ids.to(device), mask.to(device)).float()
             for i, states in zip(batch.tolist(), states_BTD, strict=True):
-                pairs, numbers = groups[first + i], torch.from_numpy(cut[i].sentence_of_token).to(device)
+                pairs, numbers = groups[i], torch.from_numpy(cut[i].sentence_of_token).to(device)
                 asked = questions[question_of[pairs]].to(device)
                 scores = score_sentences(asked, states[: len(numbers)], numbers, len(spans[i]), **how)
                 yield pairs, spans[i], scores.cpu().numpy()

@@ -10,20 +10,17 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-import numpy as np
-
 from eadpr.runtime import jobs, machine
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.search import late
 from eadpr.search.config import Probe
-from eadpr.search.encode import embed
 from eadpr.storage import tables
 from eadpr.storage.questions import read_question_ids
 from eadpr.storage.records import PairScore
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
-from eadpr.training.encoder import TextEncoder, load
+from eadpr.training.encoder import Encoders, TextEncoder, load
 
 PAIRS = 1_024  # scored at a time
 
@@ -49,12 +46,12 @@ def probe(
             count += len(block)
             yield block
 
-    def load_encoders() -> list[TextEncoder]:
-        return [load(model, side).to(machine.device()) for side in ("question", "passage")]
+    def load_encoders() -> Encoders:
+        return Encoders(*(load(model, side).to(machine.device()) for side in ("question", "passage")))
 
-    def score_block(encoders: list[TextEncoder], block: Block) -> list[PairScore]:
+    def score_block(encoders: Encoders, block: Block) -> list[PairScore]:
         cuts = {variant: [texts.get(name) for _, texts in block] for variant, name in strategy_of.items()}
-        rows = list(score_pairs([pair for pair, _ in block], cuts, *encoders))
+        rows = list(score_variants([pair for pair, _ in block], cuts, encoders))
         advance(len(block))
         return rows
 
@@ -64,43 +61,27 @@ def probe(
     return count
 
 
-def score_pairs(
-    pairs: Sequence[Pair],
-    cuts: Mapping[str, Sequence[str | None]],
-    question_encoder: TextEncoder,
-    passage_encoder: TextEncoder,
+def score_variants(
+    pairs: Sequence[Pair], cuts: Mapping[str, Sequence[str | None]], encoders: Encoders
 ) -> Iterator[PairScore]:
     """Yield each pair's scores: positive, then the variants of `cuts` (a text per pair) and masked if they exist."""
-    question_ids = question_encoder.question_ids([pair.question.question for pair in pairs])
+    question_ids = encoders.question.question_ids([pair.question.question for pair in pairs])
     texts = {
         "positive": [pair.passage.text for pair in pairs],
         **cuts,
         "masked": [mask_answers(p.passage.text, p.question.answers, p.question.answer_kind) for p in pairs],
     }
     titles = [pair.passage.title for pair in pairs]
-    ids = {variant: _tokenise(passage_encoder, titles, of_pairs) for variant, of_pairs in texts.items()}
+    ids = {variant: _tokenise(encoders.passage, titles, of_pairs) for variant, of_pairs in texts.items()}
     forms = [(i, variant, ids[variant][i]) for i in range(len(pairs)) for variant in ids if i in ids[variant]]
     # Questions share positives and their variants; each is encoded once.
     positions: dict[tuple[int, ...], int] = {}
     rows = [positions.setdefault(tuple(tokens), len(positions)) for _, _, tokens in forms]
-    asked = [i for i, _, _ in forms]
-    passage_ids = [list(tokens) for tokens in positions]
-    if passage_encoder.token_dim:
-        questions = late.embed_tokens(question_encoder, question_ids)
-        read_ids = partial(_take, passage_ids)
-        scores = late.score_pairs(questions, np.array(asked), np.array(rows), read_ids, passage_encoder)
-    else:
-        questions_BD = embed(question_encoder, question_ids, device=machine.device())
-        passages_FD = embed(passage_encoder, passage_ids, device=machine.device())[rows]
-        scores = np.einsum("fd,fd->f", passages_FD, questions_BD[asked], dtype=np.float64)
+    scores = late.score_pairs(encoders, question_ids, list(positions), [i for i, _, _ in forms], rows)
     for (i, variant, tokens), score in zip(forms, scores.tolist(), strict=True):
         if variant != "positive" and tokens == ids["positive"][i]:  # they differ beyond the truncation
             variant += "_cut"
         yield PairScore(pairs[i].question.id, pairs[i].passage.id, variant, score)
-
-
-def _take(ids: list[list[int]], rows: Sequence[int]) -> list[list[int]]:
-    return [ids[row] for row in rows]
 
 
 def _tokenise(encoder: TextEncoder, titles: list[str], texts: Sequence[str | None]) -> dict[int, list[int]]:

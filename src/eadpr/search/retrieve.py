@@ -21,7 +21,7 @@ from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.rankings import SENTENCES, MatchedSentence, write_rankings
 from eadpr.storage.records import Passage, Question, Ranked
-from eadpr.training.encoder import load, settings_of
+from eadpr.training.encoder import Encoders, load, settings_of
 
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
 NOTHING = tables.schema(MatchedSentence).empty_table()
@@ -87,16 +87,14 @@ class DenseSearcher:
 
 def rank_by_parts(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:
     """Return the best `depth` of the candidates of questions with the token `ids`, by their sentences or tokens."""
-    question_encoder, encoder = (load(model, side).to(machine.device()) for side in ("question", "passage"))
-    store = PassageStore(passages)
+    encoders = Encoders(*(load(model, side).to(machine.device()) for side in ("question", "passage")))
+    store, encoder = PassageStore(passages), encoders.passage
 
     def read_ids(rows: Sequence[int]) -> late.Ids:
         return encoder.passage_ids(store.titles(rows), store.texts(rows))
 
     label += f" by {encoder.settings.unit}"
-    with progress(label, len(np.unique(hits.rows[hits.rows >= 0])), "passages") as advance:
-        questions = late.embed_tokens(question_encoder, ids)
-        hits = late.rescore(hits, questions, read_ids, encoder, depth, advance)
+    hits = late.rescore(hits, encoders, ids, read_ids, depth=depth, label=label)
     if encoder.unread:
         left_out = f"{encoder.unread:,} sentences lie beyond encoder.passage_tokens and were left out"
         print(f"{label}: {left_out}", file=sys.stderr, flush=True)

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from eadpr.runtime import files, section
+from eadpr.runtime import files
 from eadpr.runtime.model_folders import SIDES
-from eadpr.training.config import ResolvedSettings
+from eadpr.training.config import settings_of
 
 MANIFEST = "vectors.json"
 DTYPE = np.dtype("<f2")
@@ -25,11 +25,9 @@ _LOADING = threading.Lock()
 
 def encoder_of(model: Path) -> dict[str, Any]:
     """Return what decides the vector of a passage: the hash of the passage encoder in a model folder, and settings."""
-    path = model / "encoder.json"
-    settings = section.checked(ResolvedSettings, files.read_json(path), path)
     return {
         "encoder": files.tree_sha256(model / SIDES[1]),
-        "encoder_settings": settings.model_dump(exclude={"shared", "scale", "unit"}, exclude_defaults=True),
+        "encoder_settings": settings_of(model).model_dump(exclude={"shared", "scale", "unit"}, exclude_defaults=True),
     }
 
 

@@ -35,12 +35,6 @@ class Recipe(Optimiser):
     adam_beta2: float = Field(default=0.999, ge=0, lt=1)
     adam_eps: float = Field(default=1e-8, gt=0)
 
-    @model_validator(mode="after")
-    def _heads_share_width(self) -> Self:
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
-        return self
-
 
 class Annotator(Section):
     model: str = Field(min_length=1)
@@ -89,7 +83,6 @@ class Distractors(Section):
 
     forms: list[Form]
     seed: int = Field(ge=0)
-    may_hold_answer: dict[Strategy, bool]
 
     @field_validator("forms")
     @classmethod
@@ -97,11 +90,3 @@ class Distractors(Section):
         if "cut" not in forms or len(set(forms)) < len(forms):
             raise ValueError("must hold cut, which answer awareness is measured with, and each form once")
         return forms
-
-    @field_validator("may_hold_answer")
-    @classmethod
-    def _all(cls, allowed: dict[Strategy, bool]) -> dict[Strategy, bool]:
-        missing = sorted(set(get_args(Strategy)) - set(allowed))
-        if missing:
-            raise ValueError(f"must say true or false for {', '.join(missing)} too")
-        return allowed

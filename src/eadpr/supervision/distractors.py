@@ -15,7 +15,7 @@ from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, SetMember
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import pool_fillers
-from eadpr.supervision.forms import KEPT, Forms
+from eadpr.supervision.forms import KEPT, make_forms
 from eadpr.supervision.pairs import Pair, read_annotated_pairs
 
 Rows = tuple[Pair, list[Evidence]]
@@ -27,11 +27,11 @@ def write_distractors(settings: Distractors, *, records: Path, positives: Path, 
     for member in tables.rows(records / "question_sets.parquet", SetMember):
         sets.setdefault(member.question_id, []).append(f"{member.question_set}/{member.split}")
     fillers = pool_fillers(records / "passages.parquet", settings.seed) if "filled" in settings.forms else None
-    forms, counts = Forms(settings, fillers), Counter[tuple[str, str, str, str]]()
+    counts = Counter[tuple[str, str, str, str]]()
 
     def make_distractors() -> Iterator[Distractor]:
         for pair, rows in _join_evidence(records, positives / "positives.parquet", evidence):
-            for row, form, attempt in forms.attempts(pair, rows):
+            for row, form, attempt in make_forms(pair, rows, settings.forms, fillers):
                 counts.update((name, row.strategy, form, attempt.reason) for name in sets.get(row.question_id, ()))
                 if attempt.distractor:
                     yield attempt.distractor

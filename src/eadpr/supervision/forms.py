@@ -10,7 +10,7 @@ no_answer         the question has no answer to look for in the passage
 no_evidence, no_placebo  the strategy chose nothing
 unreadable_reply  a language model was asked for the evidence, and no reply could be read
 nothing_left      no letter or digit remains, as of a passage of one span
-holds_answer      an answer is still in the text, and the strategy does not allow that
+holds_answer      an answer is still in the text, and the strategy is one of ANSWER_FREE
 answer_lost       no answer is left after a placebo is taken out (a pattern may match the words around an answer)
 not_sentences     a span to fill is no sentence of the passage
 no_filler         a span has no filler
@@ -20,12 +20,14 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from eadpr.storage.records import Distractor, Evidence, Passage, Span
-from eadpr.supervision.config import PLACEBOS, Distractors, Form
+from eadpr.supervision.config import PLACEBOS, Form
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.text.answers import has_answer
 from eadpr.text.spans import segment, stripped, without
 
+# Strategies whose distractors may hold no answer: PiCL's rules. EADPR does not filter.
+ANSWER_FREE = ("sentence", "window", "answer")
 KEPT, NO_ANSWER, NO_EVIDENCE = "kept", "no_answer", "no_evidence"
 
 
@@ -38,48 +40,34 @@ class Attempt(NamedTuple):
     fillers: Sequence[str] = ()
 
 
-class Forms:
-    """Makes the forms that the settings name; `fillers` are needed for `filled` only."""
-
-    def __init__(self, settings: Distractors, fillers: Fillers | None) -> None:
-        self._settings, self._fillers = settings, fillers
-
-    def attempts(self, pair: Pair, rows: Sequence[Evidence]) -> Iterator[tuple[Evidence, Form, Attempt]]:
-        """Yield each row in each form, in the order of both."""
-        filled = self._fill(pair, rows) if self._fillers else {}
-        for row in rows:
-            for form in self._settings.forms:
-                if form == "cut":
-                    yield row, form, cut(pair, row, may_hold_answer=self._may_hold_answer(row))
-                elif form == "filled":
-                    yield row, form, filled[row.strategy]
-
-    def _fill(self, pair: Pair, rows: Sequence[Evidence]) -> dict[str, Attempt]:
-        """Return an attempt for each strategy. Evidence may share fillers; placebos get fillers of their own."""
-        attempts: dict[str, Attempt] = {}
-        used: set[str] = set()
-        evidence = [row for row in rows if row.strategy not in PLACEBOS]
-        placebos = [row for strategy in PLACEBOS for row in rows if row.strategy == strategy]
-        for row in [*evidence, *placebos]:
-            avoid = used if row.strategy in PLACEBOS else ()
-            may_hold_answer = self._may_hold_answer(row)
-            attempt = fill(pair, row, self._fillers, avoid=avoid, may_hold_answer=may_hold_answer)
-            attempts[row.strategy] = attempt
-            used.update(attempt.fillers)
-        return attempts
-
-    def _may_hold_answer(self, row: Evidence) -> bool:
-        return self._settings.may_hold_answer.get(row.strategy, True)
+def make_forms(
+    pair: Pair, rows: Sequence[Evidence], forms: Sequence[Form], fillers: Fillers | None
+) -> Iterator[tuple[Evidence, Form, Attempt]]:
+    """Yield each row in each form, in the order of both; `fillers` are needed for `filled` only."""
+    filled = fill_all(pair, rows, fillers) if fillers else {}
+    for row in rows:
+        for form in forms:
+            yield row, form, cut(pair, row) if form == "cut" else filled[row.strategy]
 
 
-def cut(pair: Pair, evidence: Evidence, *, may_hold_answer: bool) -> Attempt:
+def fill_all(pair: Pair, rows: Sequence[Evidence], fillers: Fillers) -> dict[str, Attempt]:
+    """Return an attempt for each strategy. Evidence may share fillers; placebos get fillers of their own."""
+    attempts: dict[str, Attempt] = {}
+    used: set[str] = set()
+    evidence = [row for row in rows if row.strategy not in PLACEBOS]
+    placebos = [row for strategy in PLACEBOS for row in rows if row.strategy == strategy]
+    for row in [*evidence, *placebos]:
+        attempts[row.strategy] = fill(pair, row, fillers, avoid=used if row.strategy in PLACEBOS else ())
+        used.update(attempts[row.strategy].fillers)
+    return attempts
+
+
+def cut(pair: Pair, evidence: Evidence) -> Attempt:
     """Return the passage without the chosen spans, or a reason."""
-    return _check_answers(pair, _cut(pair, evidence), may_hold_answer)
+    return _check_answers(pair, _cut(pair, evidence))
 
 
-def fill(
-    pair: Pair, evidence: Evidence, fillers: Fillers, *, avoid: Collection[str] = (), may_hold_answer: bool
-) -> Attempt:
+def fill(pair: Pair, evidence: Evidence, fillers: Fillers, *, avoid: Collection[str] = ()) -> Attempt:
     """Return the passage with a filler for each chosen span; fillers differ, and none is among `avoid`."""
     attempt = _cut(pair, evidence)
     if attempt.distractor is None:
@@ -91,8 +79,7 @@ def fill(
     if chosen is None:
         return Attempt("no_filler", None)
     text = replace_spans(pair.passage.text, pieces, chosen)
-    attempt = Attempt(KEPT, attempt.distractor._replace(form="filled", text=text), chosen)
-    return _check_answers(pair, attempt, may_hold_answer)
+    return _check_answers(pair, Attempt(KEPT, attempt.distractor._replace(form="filled", text=text), chosen))
 
 
 def choose_fillers(
@@ -138,13 +125,13 @@ def _cut(pair: Pair, evidence: Evidence) -> Attempt:
     return Attempt(KEPT, distractor)
 
 
-def _check_answers(pair: Pair, attempt: Attempt, may_hold_answer: bool) -> Attempt:
+def _check_answers(pair: Pair, attempt: Attempt) -> Attempt:
     distractor = attempt.distractor
     if distractor is None:
         return attempt
     answers, kind = pair.question.answers, pair.question.answer_kind
     present = has_answer(answers, distractor.text, kind)
-    if present and not may_hold_answer:
+    if present and distractor.strategy in ANSWER_FREE:
         return Attempt("holds_answer", None)
     if not present and distractor.strategy in PLACEBOS and has_answer(answers, pair.passage.text, kind):
         return Attempt("answer_lost", None)

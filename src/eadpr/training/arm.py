@@ -57,9 +57,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
         logs,
         key=lambda: fingerprint(inputs, settings, __file__),
         save=lambda folder: adapters.save(folder, encoders, inputs.init),
-        counts=lambda: (
-            counts | count_missing(batcher, settings.loss) | contrastive.count_validation(validation_batcher, train)
-        ),
+        counts=lambda: counts | batcher.count_all() | contrastive.count_validation(validation_batcher, train),
     )
 
 
@@ -118,19 +116,6 @@ def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
         paths.append(inputs.records / "question_sets.parquet")
     versions = [] if settings.train.lora is None else [version("peft")]
     return machines.key(module, [*paths, inputs.examples, inputs.init], *settings, processes.count(), *versions)
-
-
-def count_missing(batcher: Batcher, loss: Loss) -> dict[str, object]:
-    """Count the examples without a distractor, with evidence beyond the encoder's cut, without a placebo or a rest."""
-    counts: dict[str, object] = {}
-    if loss.needs_distractors:
-        counts["without_distractor"] = batcher.examples.distractors.count(None)
-        counts["truncated"] = batcher.truncated_pairs()
-    if loss.needs_placebos:
-        counts["without_placebo"] = batcher.examples.placebos.count(None)
-    if loss.rest:
-        counts["without_rest"] = batcher.without_rest()
-    return counts
 
 
 def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:

@@ -25,22 +25,18 @@ from eadpr.training.losses import Masks, make_masks
 class Batch(NamedTuple):
     """`columns_P` (int64) is the position of each column among `passages`; a missing column is its question's positive.
 
-    `masked`: entries left out as false negatives; `without_distractor`, `without_placebo`: questions; `truncated`:
-    comparisons of L_HN left out because two of their inputs are equal (cut beyond the encoder's input length).
     `parts_Q2T` (bool), where L_R has a weight: which of the first T tokens of its positive a question's evidence has,
-    and which the rest; none where either has no token, which `without_rest` counts.
+    and which the rest; none where either has no token. `counts` are logged: entries `masked` as false negatives,
+    comparisons of L_HN `truncated`, as two of their inputs are equal (cut beyond the encoder's input length), and those
+    of `Batcher.count_missing`.
     """
 
     questions: list[Sequence[int]]
     passages: list[Sequence[int]]
     columns_P: Tensor
     masks: Masks
-    masked: int
-    without_distractor: int
-    without_placebo: int
-    truncated: int
     parts_Q2T: Tensor | None
-    without_rest: int
+    counts: dict[str, int]
 
 
 class ColumnBlocks(NamedTuple):
@@ -80,9 +76,7 @@ class Batcher:
         self.inputs = PassageInputs(examples, store, encoders.passage, shuffle_seed=passage_seed)
         self._question_ids = tokenise_questions(encoders.question, examples.questions, shuffle_seed=question_seed)
         self._hard = train.hard_negatives
-        self._mask = loss.masks_false_negatives
-        self._balance = loss.balances
-        self._parts = bool(loss.rest)
+        self._loss = loss
         self._matcher = AnswerMatcher()
 
     def __len__(self) -> int:
@@ -92,15 +86,22 @@ class Batcher:
         """Return the examples that are the rows of `first(questions)`."""
         return list(questions)
 
-    def without_rest(self) -> int:
-        """Count the examples of the whole set that take no part in L_R."""
-        parts = self.inputs.parts(range(len(self.examples.questions)))
-        return sum(not of_example.any() for of_example in parts)
+    def count_missing(self, chosen: Sequence[int]) -> dict[str, int]:
+        """Count the examples without a distractor, a placebo or a rest, where the loss has a term with it."""
+        counts: dict[str, int] = {}
+        if self._loss.needs_distractors:
+            counts["without_distractor"] = sum(self.examples.distractors[i] is None for i in chosen)
+        if self._loss.needs_placebos:
+            counts["without_placebo"] = sum(self.examples.placebos[i] is None for i in chosen)
+        if self._loss.rest:
+            counts["without_rest"] = sum(not parts.any() for parts in self.inputs.parts(chosen))
+        return counts
 
-    def truncated_pairs(self) -> int:
-        """Count the examples of the whole set with a comparison of L_HN that has two equal inputs."""
-        _, truncated_CQ = self._contrast(range(len(self.examples.questions)))
-        return int(truncated_CQ.any(0).sum())
+    def count_all(self) -> dict[str, int]:
+        """Return `count_missing` of the whole set, with its examples that have a truncated comparison."""
+        every = range(len(self.examples.questions))
+        truncated = int(self._contrast(every)[1].any(0).sum())
+        return self.count_missing(every) | ({"truncated": truncated} if self._loss.needs_distractors else {})
 
     def sampled(self, number: int, *, size: int, seed: int) -> Batch:
         """Make batch `number` (from 0) of an endless training; a question draws negatives whenever it is asked."""
@@ -132,25 +133,19 @@ class Batcher:
         contrast_CQ, truncated_CQ = self._contrast(chosen)
         has_placebo = np.array([key is not None for key in columns.placebos], dtype=bool)
         masks = make_masks(*map(torch.tensor, (columns.present_P, false_QP, contrast_CQ, has_placebo)))
-        parts_Q2T = torch.from_numpy(stack_parts(self.inputs.parts(chosen))) if self._parts else None
-        if parts_Q2T is not None:
+        parts_Q2T = None
+        if self._loss.rest:
+            parts_Q2T = torch.from_numpy(stack_parts(self.inputs.parts(chosen)))
             masks = masks._replace(parts_Q=parts_Q2T.any(2).all(1))
-        return Batch(
-            questions=[self._question_ids[i] for i in chosen],
-            passages=passages,
-            columns_P=torch.from_numpy(columns_P),
-            masks=masks,
-            masked=count_masked(masks, columns.present_P),
-            without_distractor=columns.distractors.count(None),
-            without_placebo=columns.placebos.count(None),
-            truncated=int(truncated_CQ.sum()),
-            parts_Q2T=parts_Q2T,
-            without_rest=0 if masks.parts_Q is None else int((~masks.parts_Q).sum()),
-        )
+        counts = {"masked": count_masked(masks, columns.present_P), **self.count_missing(chosen)}
+        if self._loss.needs_distractors:
+            counts["truncated"] = int(truncated_CQ.sum())
+        questions = [self._question_ids[i] for i in chosen]
+        return Batch(questions, passages, torch.from_numpy(columns_P), masks, parts_Q2T, counts)
 
     def _false_negatives(self, chosen: Sequence[int], columns_P: np.ndarray, keys: Sequence[int]) -> np.ndarray:
         """(Q, P): of another question, the column is no negative, as it holds an answer or stems from a positive."""
-        if not self._mask:
+        if not self._loss.masks_false_negatives:
             return np.zeros((len(chosen), len(columns_P)), dtype=bool)
         keys = keys[: columns_P.max() + 1]  # without placebos, which come last
         texts, sources = self.inputs.texts(keys), self.inputs.sources(keys)
@@ -170,8 +165,8 @@ class Batcher:
         contrast, truncated = [], []
         for example in chosen:
             positive, distractor = int(self.examples.positives[example]), self.inputs.distractor_key(example)
-            comparisons = [(positive, distractor)] if self._balance != "placebo" else []
-            if self._balance != "none":
+            comparisons = [(positive, distractor)] if self._loss.balances != "placebo" else []
+            if self._loss.balances != "none":
                 comparisons.append((positive, self.inputs.placebo_key(example), distractor))
             differ = [None not in keys and all_differ(self.inputs.ids(keys)) for keys in comparisons]
             contrast.append(differ)

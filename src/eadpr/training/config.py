@@ -1,12 +1,16 @@
 """Settings of base, train and the encoders; no heavy imports."""
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from eadpr.runtime.section import OrAuto, Section
+from eadpr.runtime.files import read_json
+from eadpr.runtime.section import OrAuto, Section, checked
 from eadpr.training.optimiser import Optimiser
+
+SETTINGS = "encoder.json"  # of a model folder
 
 
 class Base(Section):
@@ -22,12 +26,6 @@ class Base(Section):
     lowercase: bool
     tokenizer_passages: int = Field(ge=1)
     seed: int = Field(ge=0)
-
-    @model_validator(mode="after")
-    def _heads_share_hidden(self) -> Self:
-        if self.hidden % self.heads:
-            raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
-        return self
 
 
 class Prompts(Section):
@@ -99,6 +97,11 @@ class ResolvedSettings(EncoderSettings):
             f"{similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"
             f" title {self.title}, at most {self.question_tokens} and {self.passage_tokens} tokens"
         )
+
+
+def settings_of(folder: Path) -> ResolvedSettings:
+    """Read the settings that a model folder was saved with."""
+    return checked(ResolvedSettings, read_json(folder / SETTINGS), folder / SETTINGS)  # type: ignore[return-value]
 
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.
@@ -204,7 +207,6 @@ class Train(Optimiser):
     step_factor: float = Field(gt=0)
     batch_size: int = Field(ge=1, le=2**20)
     processes: OrAuto
-    accumulation: int = Field(ge=1)
     gradient_cache: int | None = Field(ge=1)
     gradient_checkpointing: bool
     lora: Lora | None
@@ -225,5 +227,5 @@ class Train(Optimiser):
         """Return the optimiser steps: `steps`, or `epochs` passes over an epoch of `per_epoch` questions, times
         `step_factor`, rounded, but 0 only of 0. No question is twice in a batch unless the set is small."""
         batches = per_epoch // min(self.batch_size, questions) if questions else 1
-        steps = self.steps if self.steps is not None else max(1, batches * self.epochs // self.accumulation)
+        steps = self.steps if self.steps is not None else max(1, batches * self.epochs)
         return max(round(steps * self.step_factor), min(steps, 1))

@@ -1,9 +1,5 @@
 """The training steps of a dual encoder on batches of questions and passages by the losses of EADPR, and validation on
-held-out questions by DPR's two measures (Karpukhin et al., 2020).
-
-With `accumulation` A an optimiser step averages the gradients of A batches; negatives are shared inside a batch, not
-between the A.
-"""
+held-out questions by DPR's two measures (Karpukhin et al., 2020)."""
 
 import hashlib
 import json
@@ -20,7 +16,7 @@ from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
-from eadpr.training.forward import BatchVectors, EncodedBatch, encode
+from eadpr.training.forward import EncodedBatch, encode
 from eadpr.training.late import score
 from eadpr.training.loop import Task
 from eadpr.training.losses import Masks, Terms, dpr_loss, flipped_loss, loss_terms
@@ -40,9 +36,8 @@ class ContrastiveSettings(Protocol):
 def task(batcher: Batcher, validation: Batcher, settings: ContrastiveSettings, steps: int) -> Task:
     train, chosen = settings.train, choose_validation(validation, settings.train)
 
-    def lesson(step: int) -> list[Batch]:
-        first = step * train.accumulation
-        return [batcher.sampled(first + i, size=train.batch_size, seed=train.seed) for i in range(train.accumulation)]
+    def lesson(step: int) -> Batch:
+        return batcher.sampled(step, size=train.batch_size, seed=train.seed)
 
     def validate_state(state: TrainingState) -> None:
         if chosen:
@@ -57,37 +52,24 @@ def task(batcher: Batcher, validation: Batcher, settings: ContrastiveSettings, s
     )  # fmt: skip
 
 
-def backward(state: TrainingState, batches: list[Batch], *, settings: ContrastiveSettings) -> dict[str, float]:
-    """Add the gradient of the mean loss of the batches; return the values to log."""
-    loss, share = settings.loss, 1 / len(batches)
-    terms = [add_gradient(state.encoders, batch, settings, share=share) for batch in batches]
-    means = dict(zip(Terms._fields, torch.stack(terms).mean(0).tolist(), strict=True))
-    values = {"loss": means["total"], "masked": sum(batch.masked for batch in batches)}
-    if loss.needs_distractors:
-        values |= {name: means[name] for name in ("dpr", "hn", "pp")}
-        values["without_distractor"] = sum(batch.without_distractor for batch in batches)
-        values["truncated"] = sum(batch.truncated for batch in batches)
-    if loss.needs_placebos:
-        values["without_placebo"] = sum(batch.without_placebo for batch in batches)
-    if loss.placebo:
-        values["placebo"] = means["placebo"]
-    if loss.rest:
-        values |= {name: means[name] for name in ("dpr", "rest")}
-        values |= {"without_rest": sum(batch.without_rest for batch in batches)}
-    if loss.form == "reference":
-        values["plain"] = means["plain"]
-    return values
+def backward(state: TrainingState, batch: Batch, *, settings: ContrastiveSettings) -> dict[str, float]:
+    """Add the gradient of the batch's loss; return the values to log: its terms that have a part in it, and counts."""
+    loss, terms = settings.loss, add_gradient(state.encoders, batch, settings)
+    shown = {"dpr": loss.needs_distractors or loss.rest, "hn": loss.needs_distractors, "pp": loss.needs_distractors}
+    shown |= {"plain": loss.form == "reference", "placebo": loss.placebo, "rest": loss.rest}
+    values = dict(zip(Terms._fields, terms.tolist(), strict=True))
+    return {"loss": values["total"]} | {name: values[name] for name in shown if shown[name]} | batch.counts
 
 
-def add_gradient(encoders: Encoders, batch: Batch, settings: ContrastiveSettings, *, share: float) -> Tensor:
-    """Add the gradient of `share` times the batch's loss; return its terms, detached, in the order of `Terms`."""
+def add_gradient(encoders: Encoders, batch: Batch, settings: ContrastiveSettings) -> Tensor:
+    """Add the gradient of the batch's loss; return its terms, detached, in the order of `Terms`."""
     encoded = EncodedBatch(encoders, batch, settings.machine, settings.train.gradient_cache)
-    terms = objective(encoded.vectors, batch.masks.to(encoded.vectors.columns_P.device), settings.loss)
-    encoded.backward(terms.total * share)
+    terms = objective(encoded, batch.masks.to(encoded.columns_P.device), settings.loss)
+    encoded.backward(terms.total)
     return torch.stack(terms).detach()
 
 
-def objective(vectors: BatchVectors, masks: Masks, loss: Loss) -> Terms:
+def objective(vectors: EncodedBatch, masks: Masks, loss: Loss) -> Terms:
     """Return the loss with gradients stopped as the settings ask (002, section 5.1; after Chen and He, 2020):
     `symmetric` is half the loss with passages stopped, and half the flipped loss with questions stopped."""
     weights = {"form": loss.form, "lambda_": loss.lambda_, "weight": loss.dpr, "tau1": loss.tau1, "tau2": loss.tau2}
@@ -118,7 +100,7 @@ def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settin
     for first in range(0, len(chosen), size):
         part = chosen[first : first + size]
         batch = batcher.first(part)
-        vectors = EncodedBatch(encoders, batch, machine, tokens).vectors
+        vectors = EncodedBatch(encoders, batch, machine, tokens)
         scores_QP = vectors.scores()
         total += dpr_loss(scores_QP, batch.masks.to(scores_QP.device), 0.0).item() * len(batch.questions)
         questions.append(vectors.questions_QD)

@@ -16,16 +16,15 @@ from torch import Tensor
 from torch.nn.functional import normalize
 from transformers import AutoModel, BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
-from eadpr.runtime.files import read_json, write_json
+from eadpr.runtime.files import write_json
 from eadpr.runtime.model_folders import sides_differ
-from eadpr.runtime.section import checked
 from eadpr.text.spans import sentences
-from eadpr.training.config import EncoderSettings, ResolvedSettings
+from eadpr.training.config import SETTINGS, EncoderSettings, ResolvedSettings, settings_of
 from eadpr.training.late import token_rows
 from eadpr.training.pooling import pool
 from eadpr.training.pretrained import check_positions, load_whole, position_limit
 from eadpr.training.projection import Projection, load_projection
-from eadpr.training.self_description import SETTINGS, read_description
+from eadpr.training.self_description import read_description
 from eadpr.training.sentences import MARK, CutPassage, Spans, assign_tokens, pool_sentences
 
 Side = Literal["question", "passage"]
@@ -201,7 +200,7 @@ def load_pretrained(
     """Load the one encoder of a folder or hub name as it says of itself, with `overrides` in the place of its settings;
     without `weights` it computes nothing, but all that does not depend on them is checked."""
     description = read_description(name, revision, setting=setting)
-    settings = description.resolve(overrides)
+    settings = overrides.resolve(description.settings)
     model, tokenizer = pretrained(name, revision, setting=setting, weights=weights)
     # An override is not cut, but refused where it is too long.
     most = min(position_limit(model), tokenizer.model_max_length)
@@ -210,14 +209,6 @@ def load_pretrained(
             settings = settings.model_copy(update={key: most})
     projection = Projection.load(description.dense) if description.dense else None
     return TextEncoder(model, tokenizer, settings, projection)
-
-
-def settings_of(folder: Path) -> ResolvedSettings:
-    """Read the settings that a model folder was saved with."""
-    path = folder / SETTINGS
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; give a folder made by `base` or `train`")
-    return checked(ResolvedSettings, read_json(path), path)
 
 
 def load(folder: Path, side: Side, settings: EncoderSettings | None = None, *, pooled: bool = False) -> TextEncoder:

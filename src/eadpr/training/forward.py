@@ -65,32 +65,6 @@ def _uses_dropout(encoders: Iterable[TextEncoder]) -> bool:
     return any(encoder.training and parallel.uses_dropout(encoder) for encoder in encoders)
 
 
-class BatchVectors(NamedTuple):
-    questions_QD: Tensor
-    passages_ND: Tensor  # distinct ones
-    columns_P: Tensor  # the passage of each column
-    scale: float = 1.0
-    token_dim: int | None = None  # of late interaction
-    parts_Q2T: Tensor | None = None  # tokens of the evidence and of the rest of each positive
-
-    def scores(self, stopped: Stopped = "none") -> Tensor:
-        """Return scores_QP (B, P) float32; no gradient reaches the vectors of the `stopped` side."""
-        scores_QN = score(*self._sides(stopped), self.token_dim)
-        return (scores_QN * self.scale).index_select(1, self.columns_P)
-
-    def part_scores(self, stopped: Stopped = "none") -> Tensor | None:
-        """Return (B, 2) float32: each question's scores with evidence and rest of its positive, if parts are known."""
-        if self.parts_Q2T is None:
-            return None
-        questions_QD, passages_ND = self._sides(stopped)
-        positives_QD = passages_ND.index_select(0, self.columns_P[: len(questions_QD)])
-        return part_scores(questions_QD, positives_QD, self.parts_Q2T, self.token_dim) * self.scale
-
-    def _sides(self, stopped: Stopped) -> tuple[Tensor, Tensor]:
-        questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
-        return questions_QD, self.passages_ND.detach() if stopped == "passage" else self.passages_ND
-
-
 class EncodedBatch:
     """The vectors of a batch, and the way back from their loss to the gradients of the encoders.
 
@@ -114,18 +88,38 @@ class EncodedBatch:
         first = len(passage_pieces)
         graphs = list(parallel.spread(forward, passage_pieces + question_pieces, together=self._together))
         vectors = [graph.detach() for graph in graphs]
-        passages_ND = join_pieces(encoders.passage, len(batch.passages), passage_pieces, vectors[:first])
-        questions_QD = join_pieces(encoders.question, len(batch.questions), question_pieces, vectors[first:])
-        passages_ND.requires_grad_(_learns(encoders.passage))
-        questions_QD.requires_grad_(_learns(encoders.question))
-        self._sides = ((passages_ND, passage_pieces, graphs[:first]), (questions_QD, question_pieces, graphs[first:]))
-        columns_P = batch.columns_P.to(questions_QD.device)
-        scale, token_dim = encoders.passage.settings.loss_scale, encoders.passage.token_dim
-        parts_Q2T = None if batch.parts_Q2T is None else batch.parts_Q2T.to(questions_QD.device)
-        self.vectors = BatchVectors(questions_QD, passages_ND, columns_P, scale, token_dim, parts_Q2T)
+        self.passages_ND = join_pieces(encoders.passage, len(batch.passages), passage_pieces, vectors[:first])
+        self.questions_QD = join_pieces(encoders.question, len(batch.questions), question_pieces, vectors[first:])
+        self.passages_ND.requires_grad_(_learns(encoders.passage))
+        self.questions_QD.requires_grad_(_learns(encoders.question))
+        self._sides = (
+            (self.passages_ND, passage_pieces, graphs[:first]),
+            (self.questions_QD, question_pieces, graphs[first:]),
+        )
+        self.columns_P = batch.columns_P.to(self.questions_QD.device)
+        self._parts_Q2T = batch.parts_Q2T
+        self._scale, self._token_dim = encoders.passage.settings.loss_scale, encoders.passage.token_dim
+
+    def scores(self, stopped: Stopped = "none") -> Tensor:
+        """Return scores_QP (B, P) float32; no gradient reaches the vectors of the `stopped` side."""
+        scores_QN = score(*self._stop(stopped), self._token_dim)
+        return (scores_QN * self._scale).index_select(1, self.columns_P)
+
+    def part_scores(self, stopped: Stopped = "none") -> Tensor | None:
+        """Return (B, 2) float32: each question's scores with evidence and rest of its positive, if parts are known."""
+        if self._parts_Q2T is None:
+            return None
+        questions_QD, passages_ND = self._stop(stopped)
+        positives_QD = passages_ND.index_select(0, self.columns_P[: len(questions_QD)])
+        parts_Q2T = self._parts_Q2T.to(questions_QD.device)
+        return part_scores(questions_QD, positives_QD, parts_Q2T, self._token_dim) * self._scale
+
+    def _stop(self, stopped: Stopped) -> tuple[Tensor, Tensor]:
+        questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
+        return questions_QD, self.passages_ND.detach() if stopped == "passage" else self.passages_ND
 
     def backward(self, loss: Tensor) -> None:
-        """Add the gradients of `loss`, a scalar made of `vectors`, to the encoders' parameters."""
+        """Add the gradients of `loss`, a scalar made of the scores, to the encoders' parameters."""
         loss.backward(inputs=[leaf for leaf, _, _ in self._sides if leaf.requires_grad])
         reached = [
             (graph, leaf.grad[piece.rows])

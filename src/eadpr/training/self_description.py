@@ -12,10 +12,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from eadpr.runtime.files import read_json
 from eadpr.runtime.model_folders import SIDES, is_folder
-from eadpr.runtime.section import checked
-from eadpr.training.config import NO_PROMPTS, EncoderSettings, Prompts, ResolvedSettings
+from eadpr.training.config import SETTINGS, Prompts, ResolvedSettings, settings_of
 
-SETTINGS = "encoder.json"
 MODEL = "config_sentence_transformers.json"
 WEIGHTS = "model.safetensors"
 UNLIMITED = 10**9  # tokens, where only the tokenizer and the positions say how many
@@ -67,20 +65,8 @@ class _Model(BaseModel):
 class Description(NamedTuple):
     """The settings that a model states, and the folders of its Dense modules."""
 
-    label: str
     settings: ResolvedSettings
     dense: Sequence[Path] = ()
-    pools_prompts: bool = True  # false: its pooling leaves prompts out
-
-    def resolve(self, overrides: EncoderSettings) -> ResolvedSettings:
-        """Return the model's settings with the overrides in their place."""
-        settings = overrides.resolve(self.settings)
-        if settings.prompts != NO_PROMPTS and not self.pools_prompts:
-            raise ValueError(
-                f"{self.label}: its pooling leaves prompts out (include_prompt in 1_Pooling/config.json), which is not"
-                " done here; set question and passage of encoder.prompts to ''"
-            )
-        return settings
 
 
 def read_description(name: str, revision: str | None = None, *, setting: str = "the model") -> Description:
@@ -90,14 +76,14 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
     """
     files = _Files(name, revision, f"{setting}: {name}")
     path = Path(name).parent / SETTINGS if Path(name).name in SIDES else files.find(SETTINGS)
-    own = checked(ResolvedSettings, read_json(path), path) if path and path.is_file() else None
+    own = settings_of(path.parent) if path and path.is_file() else None
     modules = files.read_modules()
     if modules is None and own is None:
         kind = read_class(name, revision, setting=setting)
         if kind != "SentenceTransformer":
             raise ValueError(f"{files.label} is a {kind}, which makes no one vector of a text; choose an encoder")
     if modules is None or (own and modules[-1].type.endswith((".Router", ".MultiVectorMask"))):  # as published
-        return Description(files.label, own or SILENT)
+        return Description(own or SILENT)
     description = _follow(files, modules)
     return description._replace(settings=own) if own else description
 
@@ -182,6 +168,8 @@ def _follow(files: _Files, modules: list[_Module]) -> Description:
     file = f"{modules[1].path}/config.json"
     files.need(file)
     pooling = files.read(file, dict[str, Any])
+    if not pooling.get("include_prompt", True):
+        raise files.refuse(file, "include_prompt is false, and prompts are always pooled here")
     lengths = files.read("sentence_bert_config.json", _Lengths) or _Lengths()
     longest = lengths.max_seq_length or UNLIMITED
     model = files.read(MODEL, _Model) or _Model()
@@ -203,8 +191,7 @@ def _follow(files: _Files, modules: list[_Module]) -> Description:
         if shape.in_features != size:
             raise files.refuse(f"{module.path}/config.json", f"in_features is {shape.in_features}, but it gets {size}")
         size = shape.out_features
-    settings = SILENT.model_copy(update=stated)
-    return Description(files.label, settings, folders, pooling.get("include_prompt", True))
+    return Description(SILENT.model_copy(update=stated), folders)
 
 
 def _check_modules(files: _Files, modules: list[_Module]) -> list[_Module]:

@@ -91,10 +91,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder and folder / NAME
-        try:
-            self._seconds = float(os.environ.get(VARIABLE, SECONDS))
-        except ValueError as error:
-            raise ValueError(f"{VARIABLE} is {os.environ[VARIABLE]!r}, expected seconds") from error
+        self._seconds = float(os.environ.get(VARIABLE, SECONDS))
         self._cost = 0.0
         self._last = time.monotonic()
 

@@ -115,7 +115,8 @@ class HopBatcher(Batcher):
         batch = self.batch([*firsts, *seconds], hard)
         masks, restored = hop_masks(batch.masks)
         questions = [*batch.questions[: len(firsts)], *(self._second_hops[i] for i in firsts)]
-        return batch._replace(questions=questions, masks=masks, masked=batch.masked - restored)
+        counts = batch.counts | {"masked": batch.counts["masked"] - restored}
+        return batch._replace(questions=questions, masks=masks, counts=counts)
 
 
 def hop_masks(masks: Masks) -> tuple[Masks, int]:

@@ -56,7 +56,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     def counts() -> dict[str, object]:
         without = sum(not len(rows) for rows in training.examples.negatives[::2])
         questions = {"questions": len(batcher), "left_out": training.left_out, "without_negatives": without}
-        return questions | arm.count_missing(batcher, settings.loss)  # of hops
+        return questions | batcher.count_all()  # of hops
 
     return loop.train(
         TrainingState(encoders, settings.train),
