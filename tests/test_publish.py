@@ -125,7 +125,7 @@ def test_the_card_of_an_arm_of_tokens_scores_as_the_pipeline(tmp_path):
 
 
 @pytest.mark.parametrize(("unit", "shared", "parts"), [
-    ("sentence", True, []), ("token", False, []), ("token", True, ["vectors"]),
+    ("token", False, []), ("token", True, ["vectors"]),
 ])  # fmt: skip
 def test_parts_that_no_library_matches_are_refused(tmp_path, unit, shared, parts):
     made = make(tmp_path, shared=shared)

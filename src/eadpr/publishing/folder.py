@@ -30,10 +30,10 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
     settings = settings_of(model)
     parts, by_token = list(parts), settings.unit == "token"
-    if settings.unit == "sentence" or (by_token and (parts or not settings.shared)):
+    if by_token and (parts or not settings.shared):
         raise ValueError(
-            f"{model} matches each {settings.unit} (encoder.unit), and encoder.shared is {settings.shared}; published"
-            " can be: one vector of a passage, or tokens of one encoder (encoder.shared: true) without --with"
+            f"{model} matches tokens (encoder.unit), and encoder.shared is {settings.shared}; published can be: one"
+            " vector of a passage, or tokens of one encoder (encoder.shared: true) without --with"
         )
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     folders = ("", "") if settings.shared else SIDES
