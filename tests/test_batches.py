@@ -64,12 +64,6 @@ def test_an_epoch_asks_each_question_as_often_as_it_should():
     assert epoch_of(times, size=8) != epoch_of(times, size=8, number=1)
 
 
-def test_copies_lie_evenly_in_the_epoch():
-    """A question asked 4 times among 400 others: one copy in each quarter."""
-    order = [i for batch in epoch_of(np.array([1] * 400 + [4]), size=4) for i, _ in batch]
-    assert [place * 4 // len(order) for place, i in enumerate(order) if i == 400] == [0, 1, 2, 3]
-
-
 @given(st.integers(1, 30), st.lists(st.sampled_from([1, 2, 4, 7]), max_size=30), st.integers(1, 12))
 def test_no_question_meets_itself_where_as_many_as_a_batch_are_asked_as_often(most, others, size):
     """Between two copies of a question each that is asked as often or more often stands at least once."""

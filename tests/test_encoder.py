@@ -101,16 +101,6 @@ def test_a_projection_gives_vectors_that_are_not_rounded_to_bfloat16():
     assert not torch.equal(found, found.bfloat16().float())
 
 
-@pytest.mark.parametrize("part", ["2_Dense"])
-def test_a_projection_that_is_there_in_part_is_refused(toy, tmp_path, part):
-    encoder = load(toy / "base", "passage", SETTINGS)
-    encoder.projection = projection_of(encoder.dim)
-    save(tmp_path, encoder, encoder)
-    (tmp_path / "passage_encoder" / part / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match=rf"passage_encoder/{part}/model\.safetensors holds no weights"):
-        load(tmp_path, "passage")
-
-
 def test_the_base_is_the_same_in_another_process_without_the_offline_switch(toy, tmp_path):
     """Made, loaded, used and saved again; Hugging Face would note in the tokenizer's file whether it was offline."""
     code = (

@@ -1,7 +1,6 @@
 """Evidence by every strategy, the scores of the QA model against scoring one by one, and evidence accuracy."""
 
 import json
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import torch
 
 from eadpr.evaluation.evidence import evaluate_evidence, judge_spans, measure_pair
 from eadpr.runtime import cache, files
-from eadpr.runtime.model_folders import model_files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Evidence, Passage, Positive, Question, ScoredSpan, Span
@@ -20,7 +18,6 @@ from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate, Choose, choose_by_nll, find_by_rule, find_evidence, windows
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.qa_model import Manifest, Model, Prompt, write_manifest
-from tests.killed import scramble
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import CUT
 
@@ -242,33 +239,6 @@ def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monke
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     assert len(shards) == 5
     assert files.sha256(stage["out"]) == before, "as of an undisturbed run"
-
-
-@pytest.mark.parametrize("piece", ["000000.parquet", "pairs.parquet"])
-def test_a_damaged_piece_of_kept_work_is_made_anew(stage, monkeypatch, capsys, piece):
-    monkeypatch.setattr(evidence, "SHARD", 4)
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    before = files.sha256(stage["out"])
-    with monkeypatch.context() as patch:
-        patch.setattr(evidence, "files", Mock(discard=Mock(side_effect=KeyboardInterrupt)))
-        with pytest.raises(KeyboardInterrupt):
-            find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    (path,) = cache.root().glob(f"evidence/*/{piece}")
-    scramble(path)
-    find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
-    assert f"{piece} was damaged: it is {piece}.damaged now" in capsys.readouterr().err
-    assert files.sha256(stage["out"]) == before
-
-
-def test_a_given_folder_that_changed_since_configs_is_refused(stage, tmp_path):
-    model = stage["annotator_folder"] / "fold-0"
-    hashes = model_files(str(model)).sha256
-    write_manifest(stage["annotator_folder"], Manifest("given", PROMPT, [Model(str(model), [])], hashes))
-    assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps(config | {"layer_norm_epsilon": 0.5}))
-    with pytest.raises(ValueError, match=r"fold-0: config\.json changed"):
-        find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
 
 
 SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." and its answer

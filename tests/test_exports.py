@@ -7,8 +7,6 @@ import ir_measures
 import numpy as np
 import pytest
 import typer
-from hypothesis import given
-from hypothesis import strategies as st
 from ir_measures import AP, RR, nDCG
 from typer.testing import CliRunner
 
@@ -138,16 +136,6 @@ def test_run_and_retrieval_json_by_hand(described):
     tables.write(described / "ranking.parquet", Ranked, [])
     assert set(exported(described).values()) == {0}
     assert json.loads((described / "out" / "retrieval.json").read_text()) == []
-
-
-@given(st.lists(st.floats(-100, 100, width=32) | st.sampled_from([0.0, -0.0, 1.0]), max_size=30))
-def test_scores_in_a_run_fall_and_stay_as_near_as_they_can(scores):
-    scores = sorted(scores, reverse=True)
-    found = np.array([float(text) for text in exports.make_falling(scores)], np.float32)
-    assert (np.diff(found) < 0).all()
-    for i, score in enumerate(scores):
-        assert found[i] <= score
-        assert found[i] == np.float32(score) or found[i] == np.nextafter(found[i - 1], np.float32(-np.inf))
 
 
 def spoil(folder, how):

@@ -73,23 +73,6 @@ def test_the_weight_is_the_best_on_validation_within_the_depth_and_the_least_of_
     assert chosen == {"weight": 0.75, "mrr_0": 0.0, "mrr_0.25": 0.0, "mrr_0.75": 1.0, "mrr_1": 1.0}
 
 
-def test_a_passage_with_an_answer_counts_though_it_is_no_positive(collection):
-    """Where BM25 found the positives, the others that a dense ranking finds are right too."""
-    write_passages(collection, p1="x it is", p2="an x", p3="no")
-    chosen, _ = run(collection, weights=[0.0, 1.0])
-    assert chosen == {"weight": 0.0, "mrr_0": 1.0, "mrr_1": 1.0}
-
-
-@pytest.mark.parametrize(("answers", "kind"), [([], "string"), (["x"], "yes-no")])
-def test_positives_count_where_no_text_can_hold_the_answer(collection, answers, kind):
-    write_passages(collection, p1="x it is", p2="no", p3="no")
-    rows = list(tables.rows(collection / "records/questions.parquet", Question))
-    rows[1] = rows[1]._replace(answers=answers, answer_kind=kind)
-    tables.write(collection / "records/questions.parquet", Question, rows)
-    chosen, _ = run(collection, weights=[0.0, 1.0])
-    assert chosen == {"weight": 1.0, "mrr_0": 0.5, "mrr_1": 1.0}
-
-
 def naive(first, second, shares, k):
     """Sums of scaled scores, with `k` of reciprocal ranks, and their order; two dictionaries of a question's scores."""
     fused = {}

@@ -20,7 +20,7 @@ from eadpr.two_hops.hops import second_ids, without_question_mark
 from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
-from tests.training_toy import BALANCED, EADPR, MACHINE, TRAIN, series, with_placebos
+from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, TRAIN, series, with_placebos
 
 pytestmark = [pytest.mark.usefixtures("one_thread"), pytest.mark.two_hops]
 
@@ -41,7 +41,8 @@ def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, settings=SETTING
 
 def hops_of(toy: Path, role: str = "train", *, distractors: bool = True, placebos: bool = False):
     store = PassageStore(toy / "records" / "passages.parquet")
-    found = read_examples(toy / "examples", toy / "records", store, role, distractors=distractors, placebos=placebos)
+    loss = (BALANCED if placebos else EADPR) if distractors else DPR
+    found = read_examples(toy / "examples", toy / "records", store, role, loss, {})
     return pair_hops(found, toy / "records", store), store
 
 
@@ -65,11 +66,11 @@ def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
     assert hops.left_out == 0
     rows = list(tables.rows(toy / "examples/examples.parquet", Example))
     tables.write(tmp_path / "examples.parquet", Example, rows[::-1])
-    turned = read_examples(tmp_path, toy / "records", store, "train", distractors=False)
+    turned = read_examples(tmp_path, toy / "records", store, "train", DPR, {})
     same = pair_hops(turned, toy / "records", store).examples
     assert same.positives.tolist() == hops.examples.positives.tolist()
     tables.write(tmp_path / "examples.parquet", Example, [row for row in rows if row.positive not in ("w1", "f2")])
-    found = read_examples(tmp_path, toy / "records", store, "train", distractors=False)
+    found = read_examples(tmp_path, toy / "records", store, "train", DPR, {})
     left = pair_hops(found, toy / "records", store)
     # Of q1, q2, q10 and q18 one hop is no example, as of c0, which compares w0 and w1.
     assert (len(left.unordered), left.left_out, left.unordered.tolist().count(True)) == (13, 5, 2)

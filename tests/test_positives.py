@@ -136,21 +136,6 @@ def test_questions_to_validate_with_are_ranked_with_those_of_training(folders):
     assert matched == [("q0", "y", 1), ("q1", "y", 2)]
 
 
-def test_questions_of_one_title_are_in_one_fold(tmp_path):
-    """Two passages of each of ten titles, a question of each."""
-    numbers = range(20)
-    records = write_records(
-        tmp_path / "records", passages=[(f"p{i}", f"T{i // 2}", "Rome.") for i in numbers],
-        questions=[question(f"q{i}", ["Rome"]) for i in numbers],
-        sets={"toy/train": [f"q{i}" for i in numbers]}, contexts=[context(f"q{i}", f"p{i}", 0) for i in numbers],
-    )  # fmt: skip
-    sets = Sets(train=["toy/train"], evaluate=[], annotator=[])
-    find_positives(records, write_ranking(tmp_path / "bm25"), tmp_path / "out", positives=SETTINGS, sets=sets)
-    folds = list(tables.rows(tmp_path / "out" / "folds.parquet", Fold))
-    assert all(folds[i][1:] == folds[i + 1][1:] for i in numbers[::2])
-    assert folds == carved({f"q{i}": f"title T{i // 2}" for i in numbers}, SETTINGS.validation, SETTINGS.seed)
-
-
 def test_no_training_question_with_a_positive_is_an_error_and_leaves_the_earlier_output(folders):
     records, ranking, out = folders
     out.mkdir()
@@ -161,14 +146,6 @@ def test_no_training_question_with_a_positive_is_an_error_and_leaves_the_earlier
     with pytest.raises(ValueError, match=r"none of the 2 training questions \(toy/none\) has a positive passage"):
         find_positives(records, ranking, out, positives=SETTINGS, sets=sets)
     assert [p.name for p in out.iterdir()] == ["earlier"]
-
-
-def test_a_context_of_an_unknown_passage_is_an_error(folders):
-    records, ranking, out = folders
-    contexts = [context("t0", "p9", 0)]
-    write_records(records, passages=PASSAGES, questions=QUESTIONS, sets=MEMBERS, contexts=contexts)
-    with pytest.raises(ValueError, match="passage id 'p9' is not in"):
-        find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
 
 
 def carved(titles: dict[str, str], validation: float, seed: int = 0) -> list[Fold]:
@@ -207,12 +184,6 @@ def test_shares_and_halves_are_kept():
     for role in ("train", "validation"):
         halves = Counter(fold.half for fold in folds if fold.role == role)
         assert abs(halves[0] - halves[1]) <= 4
-
-
-def test_the_seed_draws_and_nothing_else_does():
-    titles = {f"q{i}": f"title {i}" for i in range(200)}
-    held = [{f.question_id for f in carved(titles, 0.1, s) if f.role != "train"} for s in (0, 0, 1)]
-    assert held[0] == held[1] != held[2]
 
 
 def test_titles_that_are_all_too_large_give_the_smallest_and_one_is_all_training():

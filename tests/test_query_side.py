@@ -141,10 +141,6 @@ def test_only_questions_of_the_named_sets_are_asked(toy):
     assert validated[0] == validated[1] == validated[2]
 
 
-def test_validation_counts_what_stands_above_the_first_answer():
-    assert measure(np.array([[0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], bool)) == {"average_rank": 2.0, "top1": 1 / 3}
-
-
 def test_top_1_rises_on_fixed_vectors(toy, tmp_path):
     assert tune(toy, tmp_path, epochs=20, dropout=0.0, attention_dropout=0.0) == 60
     question, stored = load(tmp_path / "model", "question"), Vectors(toy / "vectors")
@@ -173,21 +169,6 @@ def test_word_embeddings_and_the_passage_encoder_stay(toy, tmp_path, monkeypatch
     assert same == {"model.embeddings.word_embeddings.weight"} | kinds
     one, two = (files.tree_sha256(folder / "passage_encoder") for folder in (toy / "base", tmp_path / "model"))
     assert (one, settings_of(tmp_path / "model")) == (two, SETTINGS)
-
-
-def test_a_ranking_is_that_of_the_vectors_and_knows_its_answers(toy):
-    stored, store = Vectors(toy / "vectors"), PassageStore(toy / "records/passages.parquet")
-    ranker, asked = Ranker(stored, store, 50), [Question("b", "b?", ["^Beman wrote"], "regex", *[None] * 4)]
-    vectors = np.random.default_rng(0).standard_normal((1, stored.dim)).astype(np.float32)
-    rows, answering = ranker(vectors, asked)
-    every = stored.take(np.arange(len(store))).astype(np.float64)
-    order = np.argsort(-(every @ vectors[0]), kind="stable")
-    assert rows[0].tolist() == [*order, *[-1] * 10]
-    texts = store.texts(order)
-    assert answering[0].tolist() == [text.startswith("Beman wrote") for text in texts] + [False] * 10
-    scores = ranker.scores(torch.from_numpy(vectors), rows).numpy()
-    np.testing.assert_allclose(scores[0, :40], (every @ vectors[0])[order], rtol=1e-4)
-    assert (scores[:, 40:] == -np.inf).all()
 
 
 def test_a_batch_without_answers_teaches_nothing(toy):

@@ -125,8 +125,9 @@ def batcher_of(
     shuffle=False, rest=0.0,
 ) -> Batcher:  # fmt: skip
     store = PassageStore(folder / "records" / "passages.parquet")
-    options = {"distractors": distractors, "placebos": placebos, "evidence": bool(rest)}
-    examples = read_examples(folder / "examples", folder / "records", store, "train", **options)
+    needed = (BALANCED if placebos else EADPR) if distractors else DPR
+    needed = needed.model_copy(update={"rest": rest})
+    examples = read_examples(folder / "examples", folder / "records", store, "train", needed, {})
     loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance, "rest": rest})
     train = TRAIN.model_copy(update={"hard_negatives": hard, "shuffle_questions": shuffle, "shuffle_passages": shuffle})
     encoders = Encoders(*load_pair(folder / "base", settings))

@@ -40,7 +40,10 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
     """
     train = settings.train
     store = PassageStore(inputs.records / "passages.parquet")
-    training, validation = (read_role(inputs, role, store, settings) for role in ("train", "validation"))
+    training, validation = (
+        read_examples(inputs.examples, inputs.records, store, role, settings.loss, train.upsample)
+        for role in ("train", "validation")
+    )
     _check(training, validation, inputs.examples, settings)
     encoders = prepare_encoders(Encoders(*load_pair(inputs.init, settings.encoder)), settings)
     batcher = Batcher(training, store, encoders, settings.loss, train, shuffle=True)
@@ -58,22 +61,6 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
         key=lambda: fingerprint(inputs, settings, __file__),
         save=lambda folder: adapters.save(folder, encoders, inputs.init),
         counts=lambda: counts | batcher.count_all() | contrastive.count_validation(validation_batcher, train),
-    )
-
-
-def read_role(
-    inputs: ArmInputs, role: str, store: PassageStore, settings: contrastive.ContrastiveSettings
-) -> ExampleSet:
-    """Read the training or validation examples, with distractors and placebos if the loss needs them."""
-    return read_examples(
-        inputs.examples,
-        inputs.records,
-        store,
-        role,
-        distractors=settings.loss.needs_distractors,
-        placebos=settings.loss.needs_placebos,
-        evidence=bool(settings.loss.rest),
-        upsample=settings.train.upsample,
     )
 
 

@@ -10,7 +10,7 @@ from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Distractor, Example, Span
-from eadpr.training.config import OTHERS
+from eadpr.training.config import OTHERS, Loss
 
 
 class ExampleSet(NamedTuple):
@@ -41,31 +41,23 @@ class ExampleSet(NamedTuple):
 
 
 def read_examples(
-    folder: Path,
-    records: Path,
-    store: PassageStore,
-    role: str,
-    *,
-    distractors: bool,
-    placebos: bool = False,
-    evidence: bool = False,
-    upsample: Mapping[str, int] | None = None,
+    folder: Path, records: Path, store: PassageStore, role: str, loss: Loss, upsample: Mapping[str, int]
 ) -> ExampleSet:
-    """Read the examples of a role, with their distractors, placebos and evidence where asked for.
+    """Read the examples of a role, with the distractors, placebos and evidence that the loss needs.
 
     `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
     (or `others`) where none of them is named.
     """
     rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
-    times = _times(rows, role, records, dict(upsample or {}))
+    times = _times(rows, role, records, dict(upsample))
     rows = [row for row, count in zip(rows, times, strict=True) if count]
     records_of = read_questions(records / "questions.parquet", {row.question_id for row in rows})
     by_id = {question.id: question for question in records_of}
     questions = [by_id[row.question_id] for row in rows]
-    changed = _read_distractors(folder / "distractors.parquet") if distractors or evidence else {}
-    cut = [changed[row.question_id, row.positive] if changed and row.distractors else None for row in rows]
-    of_placebos = _read_distractors(folder / "placebos.parquet") if placebos else {}
-    uncut = [of_placebos.get((row.question_id, row.positive)) for row in rows]
+    changed = _read_distractors(folder / "distractors.parquet") if loss.needs_distractors or loss.rest else {}
+    pairs = [(row.question_id, row.positive) for row in rows]
+    cut = [changed[pair] if changed and row.distractors else None for pair, row in zip(pairs, rows, strict=True)]
+    placebos = _read_distractors(folder / "placebos.parquet") if loss.needs_placebos else {}
     return ExampleSet(
         question_ids=[row.question_id for row in rows],
         questions=[question.question for question in questions],
@@ -74,10 +66,10 @@ def read_examples(
         positives=store.rows([row.positive for row in rows]),
         negatives=[store.rows(row.negatives) for row in rows],
         other_positives=[store.rows(row.others) for row in rows],
-        distractors=[row.text if distractors and row else None for row in cut],
+        distractors=[row.text if loss.needs_distractors and row else None for row in cut],
         times=np.array([count for count in times if count], dtype=np.int64),
-        placebos=[row and row.text for row in uncut] if placebos else None,
-        evidence=[row and row.removed for row in cut] if evidence else None,
+        placebos=[row and row.text for row in map(placebos.get, pairs)] if loss.needs_placebos else None,
+        evidence=[row and row.removed for row in cut] if loss.rest else None,
     )
 
 

@@ -14,6 +14,7 @@ from eadpr.training import adapters, arm, contrastive, loop
 from eadpr.training.arm import ArmInputs
 from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import Encoders, load_pair
+from eadpr.training.example_set import read_examples
 from eadpr.training.state import TrainingState
 from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops
 from eadpr.two_hops.config import TwoHop
@@ -35,8 +36,9 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     trained on, and where a loss is not finite.
     """
     store = PassageStore(inputs.records / "passages.parquet")
+    read = partial(read_examples, inputs.examples, inputs.records, store)
     training, validation = (
-        pair_hops(arm.read_role(inputs, role, store, settings), inputs.records, store)
+        pair_hops(read(role, settings.loss, settings.train.upsample), inputs.records, store)
         for role in ("train", "validation")
     )
     _check(training, validation, inputs.examples, settings)
