@@ -231,7 +231,6 @@ def started(size: Size, folder: Path) -> tuple:
     from eadpr.training.config import Loss, Train
     from eadpr.training.encoder import load_pair, settings_of
     from eadpr.training.example_set import ExampleSet
-    from eadpr.training.forward import Encoders
     from eadpr.training.state import TrainingState
 
     pairs = texts(size.batch * size.steps)
@@ -243,7 +242,7 @@ def started(size: Size, folder: Path) -> tuple:
         | {"dropout": 0.1, "attention_dropout": 0.1}
     )
     settings = ArmSettings(Loss(**data.section("loss")), train, settings_of(base), settled())
-    encoders = prepare_encoders(Encoders(*load_pair(base, settings.encoder)), settings)
+    encoders = prepare_encoders(load_pair(base, settings.encoder), settings)
     store = PassageStore(path)
     positives = store.rows([pair.passage.id for pair in pairs])
     negatives = [np.roll(positives, len(pairs) // 2 + i) for i in range(max(1, train.hard_negatives))]

@@ -31,7 +31,6 @@ from eadpr.training.batches import Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, Train
 from eadpr.training.encoder import folder_of, load_pair
 from eadpr.training.example_set import ExampleSet
-from eadpr.training.forward import Encoders
 from eadpr.training.state import Checkpoints, TrainingState
 
 
@@ -144,7 +143,7 @@ def columns_of(given: Given, count: int) -> dict[str, list]:
 def started(given: Given, changes: dict[str, float], **encoder: object) -> Start:
     loss = Loss(**data.section("loss", mask_false_negatives=False, **changes))
     settings = encoder_settings(**encoder)
-    encoders = Encoders(*load_pair(given.base, settings))
+    encoders = load_pair(given.base, settings)
     loop.set_dropout(encoders.passage, hidden=0.0, attention=0.0)
     sizes = {"batch_size": given.size.batch, "epochs": 1, "hard_negatives": 1, "validation_questions": 0}
     train = Train(**data.section("train", **sizes))

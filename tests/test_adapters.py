@@ -33,7 +33,7 @@ def train(toy: Path, out: Path, *, shared=False, lora=LORA, **changes) -> int:
 
 
 def encoders_of(toy: Path, hardware=MACHINE, **changes) -> Encoders:
-    encoders = Encoders(*load_pair(toy / "base", SETTINGS.model_copy(update={"shared": True})))
+    encoders = load_pair(toy / "base", SETTINGS.model_copy(update={"shared": True}))
     return arm.prepare_encoders(encoders, ArmSettings(EADPR, TRAIN.model_copy(update=changes), SETTINGS, hardware))
 
 

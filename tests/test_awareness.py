@@ -21,6 +21,7 @@ from eadpr.supervision.config import PLACEBOS, Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.qa_model import Manifest, Prompt, write_manifest
+from eadpr.training.encoder import Encoders
 from tests.supervision_toy import EVIDENCE, HARDWARE
 
 VARIANTS = ("masked", "distractor", *PLACEBOS, "sentence")
@@ -123,7 +124,7 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     keep = Distractors(forms=["cut"], seed=0)
     given = {"evidence": evidence}
     write_distractors(keep, **given, out=tmp_path / "distractors", **places)
-    monkeypatch.setattr(probing, "load", lambda *_: Characters())
+    monkeypatch.setattr(probing, "load_pair", lambda _: Encoders(Characters(), Characters()))
     monkeypatch.setattr(late, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))
     given = (tmp_path, tmp_path / "positives.parquet", tmp_path / "distractors" / "distractors.parquet", tmp_path)
     asked = Probe(strategy="gold", also=[], placebos=list(PLACEBOS))

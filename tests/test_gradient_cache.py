@@ -36,7 +36,7 @@ def small_pieces(monkeypatch):
 
 
 def started(toy: Path, settings: Train, *, shared: bool = False) -> Encoders:
-    encoders = Encoders(*load_pair(toy / "base", SETTINGS.model_copy(update={"shared": shared})))
+    encoders = load_pair(toy / "base", SETTINGS.model_copy(update={"shared": shared}))
     for encoder in encoders:
         loop.set_dropout(encoder, hidden=settings.dropout, attention=settings.attention_dropout)
         encoder.train()

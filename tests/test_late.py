@@ -17,8 +17,8 @@ from eadpr.storage import tables
 from eadpr.storage.records import Distractor, PairScore, Positive, Ranked
 from eadpr.training import contrastive, late
 from eadpr.training.arm import ArmSettings
+from eadpr.training.config import AUTO
 from eadpr.training.encoder import load, load_pair
-from eadpr.training.forward import Encoders
 from tests import small_collection as small
 from tests import training_toy
 
@@ -89,7 +89,7 @@ def test_gradients_of_all_losses_go_through_tokens_with_and_without_gradient_cac
         train = training_toy.TRAIN.model_copy(
             update={"gradient_cache": cache, "dropout": 0.0, "attention_dropout": 0.0}
         )
-        encoders = Encoders(*load_pair(toy / "base", settings))
+        encoders = load_pair(toy / "base", settings)
         sections = ArmSettings(training_toy.EADPR, train, settings, training_toy.MACHINE)
         batch = training_toy.batcher_of(toy, settings=settings).sampled(0, size=8, seed=3)
         terms = contrastive.add_gradient(encoders, batch, sections)
@@ -124,7 +124,7 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
     sets = Sets.model_validate(small.SETS)
     settings = Retrieve.model_validate(small.RETRIEVE | {"depth": 5, "candidates": len(rows)})
     retrieve(records, model, tmp_path / "vectors", tmp_path / "out", settings=settings, sets=sets, hardware=vectors[1])
-    question_encoder, plain = (load(model, side, pooled=True) for side in ("question", "passage"))
+    question_encoder, plain = (load(model, side, AUTO) for side in ("question", "passage"))
     states = [states_of(plain, ids) for ids in plain.passage_ids([p.title for p in rows], [p.text for p in rows])]
     question_ids = question_encoder.question_ids([q.question for q in asked])
     questions = [states_of(question_encoder, ids) for ids in question_ids]

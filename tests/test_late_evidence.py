@@ -12,7 +12,6 @@ from eadpr.storage.records import Distractor, Span
 from eadpr.training import contrastive, late
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.encoder import load_pair
-from eadpr.training.forward import Encoders
 from eadpr.training.inputs import alternate
 from eadpr.training.losses import Masks, rest_loss
 from tests import training_toy
@@ -98,7 +97,7 @@ def test_gradients_of_the_rest_are_those_with_a_gradient_cache(toy):
             update={"gradient_cache": cache, "dropout": 0.0, "attention_dropout": 0.0}
         )
         loss = training_toy.EVIDENCE.model_copy(update=changes)
-        encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+        encoders = load_pair(toy / "base", SETTINGS)
         batch = training_toy.batcher_of(toy, settings=SETTINGS, distractors=False, rest=0.5).sampled(0, size=8, seed=3)
         terms = contrastive.add_gradient(encoders, batch, ArmSettings(loss, train, SETTINGS, training_toy.MACHINE))
         return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]

@@ -11,7 +11,7 @@ from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Example
-from eadpr.training.encoder import Encoders, load_pair
+from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.forward import EncodedBatch
 from eadpr.training.losses import Masks, hn_loss, loss_terms
@@ -52,7 +52,7 @@ def batcher_of(
     hops, store = hops_of(toy, distractors=distractors, placebos=balance != "none")
     loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance})
     train = TRAIN.model_copy(update={"hard_negatives": hard})
-    encoders = Encoders(*load_pair(toy / "base", ONE))
+    encoders = load_pair(toy / "base", ONE)
     return HopBatcher(hops, store, encoders, loss, train, query_tokens=TWO_HOP.query_tokens)
 
 
@@ -205,7 +205,7 @@ def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2) -> float:
 
 def test_the_loss_is_that_of_a_naive_loop_over_queries(toy):
     batch = batcher_of(toy, mask=False).first([0, 1, 15])
-    encoders = Encoders(*load_pair(toy / "base", ONE))
+    encoders = load_pair(toy / "base", ONE)
     with torch.no_grad():
         scores = EncodedBatch(encoders, batch, MACHINE).scores().double()
     has = batch.masks.distractors_QQ.diagonal().tolist()
@@ -234,7 +234,7 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     assert (batch.counts["without_placebo"], batch.counts["without_distractor"], batch.counts["truncated"]) == (1, 1, 0)
     train(folder, tmp_path, loss=BALANCED, steps=1, batch_size=18, dropout=0.0, attention_dropout=0.0)
     batch = batcher.sampled(0, size=18, seed=TRAIN.seed)
-    scores = EncodedBatch(Encoders(*load_pair(toy / "base", ONE)), batch, MACHINE).scores()
+    scores = EncodedBatch(load_pair(toy / "base", ONE), batch, MACHINE).scores()
     expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path, "train/hn") == pytest.approx([expected], rel=1e-5)
     metrics = json.loads((tmp_path / "log" / "metrics.json").read_text())

@@ -19,7 +19,6 @@ from eadpr.training import contrastive, forward, loop, processes
 from eadpr.training.arm import ArmSettings
 from eadpr.training.config import EncoderSettings
 from eadpr.training.encoder import load_pair
-from eadpr.training.forward import Encoders
 from eadpr.training.state import TrainingState
 from tests import forked_python
 from tests.trained_together import CASES, train
@@ -131,7 +130,7 @@ def test_each_row_is_one_process_s_and_all_have_as_many_tokens(lengths, count, t
 def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, monkeypatch):
     seeds = []
     for rank in range(3):
-        encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+        encoders = load_pair(toy / "base", SETTINGS)
         batcher = batcher_of(toy)
         task = contrastive.task(batcher, batcher, ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE), 4)
         with monkeypatch.context() as patch:

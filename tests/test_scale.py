@@ -73,7 +73,7 @@ def started(folder, loss: Loss, *, shared: bool = False, cached: bool = False) -
         update={"dropout": 0.0, "attention_dropout": 0.0, "gradient_cache": 60 if cached else None}
     )
     settings = ArmSettings(loss, train, COSINE.model_copy(update={"shared": shared}), MACHINE)
-    return prepare_encoders(Encoders(*load_pair(folder / "base", settings.encoder)), settings), settings
+    return prepare_encoders(load_pair(folder / "base", settings.encoder), settings), settings
 
 
 @pytest.mark.usefixtures("in_double")

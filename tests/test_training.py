@@ -17,7 +17,7 @@ from eadpr.storage.records import Example, SetMember
 from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import ArmInputs, ArmSettings, freeze_lower, train_arm
 from eadpr.training.config import Loss, Train
-from eadpr.training.encoder import Encoders, load, load_pair
+from eadpr.training.encoder import load, load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.forward import encode
 from eadpr.training.losses import dpr_loss
@@ -155,7 +155,7 @@ def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, si
 
 
 def test_a_frozen_encoder_drops_nothing_out(toy, monkeypatch):
-    encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+    encoders = load_pair(toy / "base", SETTINGS)
     encoders.passage.requires_grad_(requires_grad=False)
     task, batch = task_of(toy, TRAIN)
     loop.take_step(TrainingState(encoders, TRAIN), task, batch)
@@ -227,7 +227,7 @@ def task_of(toy: Path, settings: Train):
 
 
 def test_decay_spares_biases_and_norms(toy):
-    encoders = Encoders(*load_pair(toy / "base", SETTINGS))
+    encoders = load_pair(toy / "base", SETTINGS)
     state = TrainingState(encoders, TRAIN.model_copy(update={"weight_decay": 0.1}))
     decays, spared = state.optimizer.param_groups
     named = [(name, parameter) for encoder in encoders for name, parameter in encoder.named_parameters()]
@@ -285,7 +285,7 @@ def test_average_ranks_of_one_hash_are_of_the_same_questions_and_passages(toy):
 
 def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(toy, monkeypatch):
     """And drops nothing out; how many passages are encoded at once decides nothing."""
-    batcher, encoders = batcher_of(toy), Encoders(*load_pair(toy / "base", SETTINGS))
+    batcher, encoders = batcher_of(toy), load_pair(toy / "base", SETTINGS)
     for encoder in encoders:
         encoder.train()
     settings = ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE)

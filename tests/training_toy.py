@@ -10,7 +10,7 @@ from eadpr.storage.records import Distractor, Example, Passage, Question, Span
 from eadpr.training.base import make_base
 from eadpr.training.batches import Batch, Batcher
 from eadpr.training.config import Base, EncoderSettings, Loss, ResolvedSettings, Train
-from eadpr.training.encoder import Encoders, load_pair
+from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import read_examples
 
 CITIES = ("Aron", "Belm", "Cast", "Dorn", "Elst", "Fahr", "Gant", "Holm")
@@ -130,5 +130,5 @@ def batcher_of(
     examples = read_examples(folder / "examples", folder / "records", store, "train", needed, {})
     loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance, "rest": rest})
     train = TRAIN.model_copy(update={"hard_negatives": hard, "shuffle_questions": shuffle, "shuffle_passages": shuffle})
-    encoders = Encoders(*load_pair(folder / "base", settings))
+    encoders = load_pair(folder / "base", settings)
     return Batcher(examples, store, encoders, loss, train, shuffle=shuffle)

@@ -87,10 +87,9 @@ def load_encoders(name: str, settings: EncoderSettings | None = None) -> encoder
     Raises ValueError for a model that makes neither one vector of a text nor one of each token.
     """
     if has_two_sides(name):
-        sides = [encoder.load(Path(name), side, settings) for side in ("question", "passage")]
-    else:
-        sides = [encoder.load_pretrained(name, settings or AUTO, setting="the model").eval()] * 2
-    return encoder.Encoders(*(side.to(machine.device()) for side in sides))
+        return encoder.load_pair(Path(name), settings).to(machine.device())
+    one = encoder.load_pretrained(name, settings or AUTO, setting="the model").eval()
+    return encoder.Encoders(one, one).to(machine.device())
 
 
 def encoder_scorer(encoders: encoder.Encoders, join: str | None) -> Scorer:

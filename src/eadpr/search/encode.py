@@ -22,6 +22,7 @@ from eadpr.search.vectors import DTYPE, MANIFEST, encoder_of, shard_name, shard_
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
 from eadpr.training import encoder as text_encoder
+from eadpr.training.config import AUTO
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.padding import TOKENS, batches, pad
 
@@ -104,7 +105,7 @@ def card_tokens(memory: int) -> int:
 
 
 def load_passage_encoder(model: Path, hardware: Machine) -> TextEncoder:
-    return machine.place_model(text_encoder.load(model, "passage", pooled=True), hardware)
+    return machine.place_model(text_encoder.load(model, "passage", AUTO), hardware)
 
 
 class ShardEncoder:

@@ -20,7 +20,7 @@ from eadpr.storage.questions import read_question_ids
 from eadpr.storage.records import PairScore
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
-from eadpr.training.encoder import Encoders, TextEncoder, load
+from eadpr.training.encoder import Encoders, TextEncoder, load_pair
 
 PAIRS = 1_024  # scored at a time
 
@@ -47,7 +47,7 @@ def probe(
             yield block
 
     def load_encoders() -> Encoders:
-        return Encoders(*(load(model, side).to(machine.device()) for side in ("question", "passage")))
+        return load_pair(model).to(machine.device())
 
     def score_block(encoders: Encoders, block: Block) -> list[PairScore]:
         cuts = {variant: [texts.get(name) for _, texts in block] for variant, name in strategy_of.items()}

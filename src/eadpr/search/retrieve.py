@@ -20,7 +20,8 @@ from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.rankings import SENTENCES, MatchedSentence, write_rankings
 from eadpr.storage.records import Passage, Question, Ranked
-from eadpr.training.encoder import Encoders, load, settings_of
+from eadpr.training.config import AUTO, settings_of
+from eadpr.training.encoder import load, load_pair
 
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
 NOTHING = tables.schema(MatchedSentence).empty_table()
@@ -63,7 +64,7 @@ class DenseSearcher:
     def __init__(self, passages: Path, model: Path, vectors: Path, settings: Retrieve, hardware: Machine) -> None:
         self._passages, self._model, self._settings, self._hardware = passages, model, settings, hardware
         self._vectors = Vectors(vectors, passages, model)
-        self._encoder = load(model, "question", pooled=True).to(machine.device())
+        self._encoder = load(model, "question", AUTO).to(machine.device())
         self.by_token = settings_of(model).unit == "token"
 
     def search(self, questions: Sequence[str], label: str) -> Hits:
@@ -79,15 +80,14 @@ class DenseSearcher:
     def match(self, hits: Hits, question_ids: Sequence[str], questions: Sequence[str]) -> pa.Table:
         """Return a table of `MatchedSentence` for the first `sentences` hits."""
         hits = Hits(*(values[:, : self._settings.sentences] for values in hits))
-        question_encoder, encoder = (load(self._model, side).to(machine.device()) for side in ("question", "passage"))
-        asked = embed_questions(question_encoder, question_encoder.question_ids(questions))
-        return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoder)
+        encoders = load_pair(self._model).to(machine.device())
+        asked = embed_questions(encoders.question, encoders.question.question_ids(questions))
+        return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoders.passage)
 
 
 def rank_by_tokens(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:
     """Return the best `depth` of the candidates of questions with the token `ids`, by their tokens."""
-    encoders = Encoders(*(load(model, side).to(machine.device()) for side in ("question", "passage")))
-    store = PassageStore(passages)
+    encoders, store = load_pair(model).to(machine.device()), PassageStore(passages)
 
     def read_ids(rows: Sequence[int]) -> late.Ids:
         return encoders.passage.passage_ids(store.titles(rows), store.texts(rows))

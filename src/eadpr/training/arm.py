@@ -45,7 +45,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
         for role in ("train", "validation")
     )
     _check(training, validation, inputs.examples, settings)
-    encoders = prepare_encoders(Encoders(*load_pair(inputs.init, settings.encoder)), settings)
+    encoders = prepare_encoders(load_pair(inputs.init, settings.encoder), settings)
     batcher = Batcher(training, store, encoders, settings.loss, train, shuffle=True)
     validation_batcher = Batcher(validation, store, encoders, settings.loss, train)
     steps = train.total_steps(len(training.times), int(training.times.sum()))

@@ -9,7 +9,7 @@ Shapes: B texts, T tokens, D dimensions of a vector.
 from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -161,6 +161,11 @@ class Encoders(NamedTuple):
     question: TextEncoder
     passage: TextEncoder
 
+    def to(self, device: str) -> Self:
+        for encoder in self:
+            encoder.to(device)
+        return self
+
 
 def folder_of(folder: Path, side: Side) -> Path:
     return folder / f"{side}_encoder"
@@ -199,29 +204,27 @@ def load_pretrained(
     return TextEncoder(model, tokenizer, settings, projection)
 
 
-def load(folder: Path, side: Side, settings: EncoderSettings | None = None, *, pooled: bool = False) -> TextEncoder:
+def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> TextEncoder:
     """Load the encoder of one side of a model folder, in evaluation mode, with its saved settings where `settings` says
-    nothing else. `pooled`: it makes one vector of a text, also where tokens are its unit."""
+    nothing else. With AUTO it makes one vector of a text, also where tokens are its unit."""
     saved = settings_of(folder)
     path = folder_of(folder, side)
     model, tokenizer = pretrained(str(path))
-    resolved = settings.resolve(saved) if settings else saved
-    if pooled:
-        resolved = resolved.model_copy(update={"unit": "passage"})
-    return TextEncoder(model, tokenizer, resolved, load_projection(path)).eval()
+    return TextEncoder(model, tokenizer, settings.resolve(saved) if settings else saved, load_projection(path)).eval()
 
 
-def load_pair(folder: Path, settings: EncoderSettings) -> tuple[TextEncoder, TextEncoder]:
+def load_pair(folder: Path, settings: EncoderSettings | None = None) -> Encoders:
     """Load both encoders, one object if shared; raises ValueError for a shared one from two different sides."""
+    settings = settings or settings_of(folder)
     passage = load(folder, "passage", settings)
     if not settings.shared:
-        return load(folder, "question", settings), passage
+        return Encoders(load(folder, "question", settings), passage)
     if sides_differ(str(folder)):
         raise ValueError(
             f"one encoder for both sides is asked for (encoder.shared or two_hop.shared: true), but those in {folder}"
             " differ; set it to false, or start from another folder"
         )
-    return passage, passage
+    return Encoders(passage, passage)
 
 
 def save(folder: Path, question: TextEncoder, passage: TextEncoder) -> None:

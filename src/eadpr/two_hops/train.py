@@ -13,7 +13,7 @@ from eadpr.storage.passages import PassageStore
 from eadpr.training import adapters, arm, contrastive, loop
 from eadpr.training.arm import ArmInputs
 from eadpr.training.config import EncoderSettings, Loss, Train
-from eadpr.training.encoder import Encoders, load_pair
+from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.state import TrainingState
 from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops
@@ -43,7 +43,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
     )
     _check(training, validation, inputs.examples, settings)
     pair = load_pair(inputs.init, settings.encoder.model_copy(update={"shared": settings.two_hop.shared}))
-    encoders = arm.prepare_encoders(Encoders(*pair), settings)
+    encoders = arm.prepare_encoders(pair, settings)
     batcher, validation_batcher = (
         HopBatcher(hops, store, encoders, settings.loss, settings.train, query_tokens=settings.two_hop.query_tokens)
         for hops in (training, validation)
