@@ -59,7 +59,7 @@ def _comparison(size: Size, model: Model, folder: Path) -> Comparison:
     make_base(data.records(atlas, folder) / "passages.parquet", folder / "base", base=base, settings=settings)
     passages = mixed(((p.title, p.text) for block in generate(atlas) for p in block.passages), model.passages)
     encoder = load(folder / "base", "passage")
-    peer = SentenceTransformer(str(folder_of(folder / "base", "passage")), device=machine.device())
+    peer = SentenceTransformer(str(folder_of(folder / "base", "passage")))
     best = fastest(size.batch_sizes, lambda batch: peer.encode(passages[: size.tried], batch_size=batch))
     return Comparison(
         path=f"passage encoding, {model.name}",
@@ -82,4 +82,4 @@ def ours(encoder: TextEncoder, passages: Passages) -> np.ndarray:
     titles, texts = zip(*passages, strict=True)
     ids, budget = encoder.passage_ids(titles, texts), resolve_auto(Encode(**data.section("encode"))).token_budget
     with machine.autocast(Machine(**data.section("machine"))):
-        return embed(encoder, ids, token_budget=budget, device=machine.device())
+        return embed(encoder, ids, token_budget=budget)

@@ -14,7 +14,6 @@ from eadpr.library.awareness import Awareness, awareness, cell
 from eadpr.library.scorers import distinct, encoder_scorer, load_encoders
 from eadpr.library.texts import Texts
 from eadpr.report import markdown
-from eadpr.runtime import machine
 from eadpr.search import late
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
@@ -62,7 +61,7 @@ def measure_units(
         scorer = encoder_scorer(encoders, join)
         ids: Any = encoders.question.question_ids(questions), scorer.inputs(*map(list, zip(*passages, strict=True)))
         if changes["unit"] == "passage":
-            sides = [embed(encoder, rows, device=machine.device()) for encoder, rows in zip(encoders, ids, strict=True)]
+            sides = [embed(encoder, rows) for encoder, rows in zip(encoders, ids, strict=True)]
             ranked = candidates = rank(*sides)
         else:
             read_ids = partial(late.take, ids[1])

@@ -34,7 +34,7 @@ def search_dense(joined: Joined, inputs: Inputs, settings: Settings) -> Iterator
     texts = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in joined.added]
     encoder = load(inputs.model, "question").to(machine.device())
     token_ids = encoder.question_ids([question.question for question in joined.questions])
-    questions_QD = embed(encoder, token_ids, device=machine.device())
+    questions_QD = embed(encoder, token_ids)
     ranked = read_scores(inputs.ranking / "evaluate.parquet")
     with tempfile.TemporaryDirectory() as folder:  # `encode` keeps the vectors by content
         passages, vectors = Path(folder) / "passages.parquet", Path(folder) / "vectors"

@@ -31,13 +31,12 @@ MOST, FULL = 262_144, 80 * 10**9  # tokens of a batch, on a GPU of so many bytes
 
 
 @torch.inference_mode()
-def embed(
-    encoder: TextEncoder, ids: Sequence[Sequence[int]], *, token_budget: int | None = None, device: str = "cpu"
-) -> np.ndarray:
-    """Return the vectors (N, dim) float32 of N token sequences.
+def embed(encoder: TextEncoder, ids: Sequence[Sequence[int]], *, token_budget: int | None = None) -> np.ndarray:
+    """Return the vectors (N, dim) float32 of N token sequences, by an encoder on the device.
 
     A batch holds at most `token_budget` tokens, by default as many as suit the device.
     """
+    device = machine.device()
     vectors_ND = torch.empty((len(ids), encoder.dim), device=device)
 
     def encode_batch(batch: np.ndarray) -> None:
@@ -124,7 +123,7 @@ class ShardEncoder:
         budget = self._settings.token_budget
         for passage_ids, ids in parallel.ahead(self._tokenise, windows, threads=1):
             with machine.autocast(self._hardware):
-                vectors = embed(self._encoder, ids, token_budget=budget, device=machine.device())
+                vectors = embed(self._encoder, ids, token_budget=budget)
             shard[done : done + len(vectors)] = to_float16(vectors, passage_ids)
             done += len(vectors)
             yield len(vectors)

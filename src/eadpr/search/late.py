@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import torch
 
-from eadpr.runtime import machine
 from eadpr.runtime.progress import progress
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
@@ -31,8 +30,8 @@ def score_pairs(
         questions = embed_tokens(encoders.question, question_ids)
         read_ids = partial(take, passage_ids)
         return score_by_tokens(questions, question_of, passage_of, read_ids, encoders.passage)
-    questions_QD = embed(encoders.question, question_ids, device=machine.device())
-    passages_FD = embed(encoders.passage, passage_ids, device=machine.device())[passage_of]
+    questions_QD = embed(encoders.question, question_ids)
+    passages_FD = embed(encoders.passage, passage_ids)[passage_of]
     return np.einsum("fd,fd->f", passages_FD, questions_QD[question_of], dtype=np.float64)
 
 
@@ -45,7 +44,7 @@ def embed_tokens(encoder: TextEncoder, ids: Ids) -> torch.Tensor:
     width = max(map(len, ids), default=0) * encoder.token_dim
     rows = torch.empty(len(ids), width)
     for first in range(0, len(ids), AT_ONCE):
-        part = embed(encoder, ids[first : first + AT_ONCE], device=machine.device())
+        part = embed(encoder, ids[first : first + AT_ONCE])
         rows[first : first + AT_ONCE] = torch.from_numpy(part[:, :width])
     return rows
 

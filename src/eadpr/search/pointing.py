@@ -47,7 +47,7 @@ def embed_questions(encoder: TextEncoder, ids: late.Ids) -> Tensor:
     """Return what `score_sentences` takes: rows of tokens where these are the unit, or vectors."""
     if encoder.token_dim:
         return late.embed_tokens(encoder, ids)
-    return torch.from_numpy(embed(encoder, ids, device=machine.device()))
+    return torch.from_numpy(embed(encoder, ids))
 
 
 @torch.inference_mode()

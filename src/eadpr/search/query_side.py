@@ -149,7 +149,7 @@ def make_task(
         return values
 
     def validate(state: TrainingState) -> None:
-        vectors = embed(state.encoders.question.eval(), validation[1], device=machine.device())
+        vectors = embed(state.encoders.question.eval(), validation[1])
         measures = measure(ranker(vectors, validation[0])[1])
         state.log("validation", measures)
         state.keep_if_best(measures["average_rank"])

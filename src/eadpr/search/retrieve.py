@@ -71,7 +71,7 @@ class DenseSearcher:
         """Return the best `depth` passages of each question."""
         settings, ids = self._settings, self._encoder.question_ids(questions)
         first = settings.model_copy(update={"depth": settings.candidates}) if self.by_token else settings
-        questions_QD = embed(self._encoder, ids, device=machine.device())
+        questions_QD = embed(self._encoder, ids)
         hits = find(self._vectors, questions_QD, settings=first, threads=self._hardware.threads, label=label)
         if self.by_token:
             hits = rank_by_tokens(hits, ids, self._passages, self._model, depth=settings.depth, label=label)

@@ -55,13 +55,13 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
                 chunk = slice(first, first + EMBEDDED)
                 queries = [texts[i] for i in numbers[chunk]]
                 ids = second_ids(encoder, queries, hop_texts(store, rows[chunk]), query_tokens)
-                vectors.append(embed(encoder, ids, device=machine.device()))
+                vectors.append(embed(encoder, ids))
             return np.concatenate(vectors)
 
         with progress(f"retrieve_multihop {part}", 2 * stored.rows, "passages") as advance:
             best = find_paths(
                 stored,
-                embed(encoder, encoder.question_ids(texts), device=machine.device()),
+                embed(encoder, encoder.question_ids(texts)),
                 encode_second,
                 width=beam.width,
                 count=beam.paths,
