@@ -170,14 +170,6 @@ def test_what_is_no_checkpoint_is_refused(state_type, tmp_path):
         read_weights(tmp_path / "nowhere")
 
 
-def test_a_folder_that_exists_is_left_alone_and_an_unknown_architecture_named(weights, tmp_path):
-    torch.save(weights, tmp_path / "dpr.bin")
-    with pytest.raises(ValueError, match="exists; delete it"):
-        convert([tmp_path / "dpr.bin"], tmp_path, architecture="bert-base-uncased")
-    with pytest.raises(ValueError, match="no config and tokenizer could be loaded from 'no-such/model'"):
-        convert([tmp_path / "dpr.bin"], tmp_path / "model", architecture="no-such/model")
-
-
 def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy, tmp_path):
     torch.save(weights, tmp_path / "dpr.bin")
     convert([tmp_path / "dpr.bin"], tmp_path / "model", architecture=architecture)

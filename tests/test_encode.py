@@ -1,6 +1,5 @@
 """Encoding: batches, shards, what is kept between runs, and what a kill leaves behind."""
 
-import errno
 import json
 import shutil
 import subprocess
@@ -105,15 +104,6 @@ def test_anything_that_decides_bytes_makes_new_vectors_and_leaves_the_old(change
     now = small.files_of(cache.root())
     assert {name: now[name] for name in kept} == kept  # nothing was written through a link
     assert len(now) > len(kept)
-
-
-def test_copies_where_links_are_impossible(passages, model, tmp_path, monkeypatch):
-    def no_link(source, target):
-        raise OSError(errno.EXDEV, "another disk")
-
-    linked = run(passages, model, tmp_path / "one")
-    monkeypatch.setattr(encoding.os, "link", no_link)
-    assert run(passages, model, tmp_path / "two") == linked
 
 
 def test_a_run_goes_on_with_what_a_killed_one_left(passages, model, tmp_path):

@@ -63,26 +63,6 @@ def test_pad():
     assert ids.dtype == mask.dtype == torch.int64
 
 
-@pytest.mark.parametrize(("pooling", "projected"), [("cls", False), ("mean", False), ("cls", True)])
-def test_saved_encoders_load_in_sentence_transformers_with_the_same_scores(toy, tmp_path, pooling, projected):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    encoders = load_pair(toy / "base", SETTINGS.model_copy(update={"pooling": pooling}))
-    for encoder in encoders if projected else ():
-        encoder.projection = projection_of(encoder.dim)
-    save(tmp_path, *encoders)
-    question, passage = (
-        sentence_transformers.SentenceTransformer(str(tmp_path / f"{side}_encoder"), device="cpu")
-        for side in ("question", "passage")
-    )
-    given = [(TITLES[0], TEXTS[0]), TEXTS[1], (TITLES[2], TEXTS[2])]
-    theirs = question.similarity(question.encode(QUESTIONS), passage.encode(given))
-    with torch.no_grad():
-        ours = encoders[0](*pad(encoders[0].question_ids(QUESTIONS), encoders[0].pad_id))
-        ours = ours @ encoders[1](*pad(encoders[1].passage_ids(TITLES, TEXTS), encoders[1].pad_id)).T
-    torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=1e-6)
-    assert (question.max_seq_length, passage.max_seq_length) == (16, 48)
-
-
 def projection_of(dim: int) -> Projection:
     """With no weight that it would have from scratch."""
     projection = Projection([DenseShape(in_features=dim, out_features=dim)])

@@ -220,16 +220,6 @@ def test_modules_that_are_not_known_are_refused_by_name(tmp_path, edit, said):
         read_description(str(model))
 
 
-def test_pickled_weights_and_lost_files_are_refused_by_name(tmp_path):
-    model = write_model(tmp_path / "model", "bert", dense=(12,))
-    (model / "2_Dense/model.safetensors").rename(model / "2_Dense/pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"2_Dense/model\.safetensors: is not there; .* are its weights safetensors"):
-        make(tmp_path, model)
-    (model / POOLING).unlink()
-    with pytest.raises(ValueError, match=f"{POOLING}: is not there"):
-        make(tmp_path, model)
-
-
 @pytest.mark.parametrize(("file", "values", "key"), [
     ("adapter_config.json", {"base_model_name_or_path": "org/other"}, "base.model"),
     (POOLING, {"pooling_mode": ["cls", "mean"]}, "base.model"),

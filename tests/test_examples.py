@@ -99,11 +99,6 @@ def test_no_training_question_with_a_positive_leaves_an_earlier_output_alone(sou
     assert files.tree_sha256(out) == before
 
 
-def test_a_strategy_that_was_never_run_gives_no_distractors(sources):
-    _, rows, _ = make(sources, GOLD.model_copy(update={"strategy": "window"}))
-    assert [row.distractors for row in rows] == [[], [], []]
-
-
 def test_training_questions_can_be_limited_and_fewer_are_among_more(tmp_path):
     ids = [f"q{i}" for i in range(20)]
     folds = [Fold(i, "validation" if i in ("q0", "q1") else "train", 0) for i in ids]

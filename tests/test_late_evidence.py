@@ -6,13 +6,11 @@ import pytest
 import torch
 
 from eadpr.runtime.files import read_json
-from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Distractor, Span
+from eadpr.storage.records import Span
 from eadpr.training import contrastive, late
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.encoder import load_pair
-from eadpr.training.inputs import alternate
 from eadpr.training.losses import Masks, rest_loss
 from tests import training_toy
 from tests.test_late import naive, texts
@@ -49,12 +47,6 @@ def test_the_rest_is_one_more_negative_of_the_evidence():
     one = masks._replace(parts_Q=torch.tensor([False, True]))
     assert rest_loss(parts, scores, one).item() == pytest.approx(losses[1])
     assert rest_loss(parts, scores, masks._replace(parts_Q=torch.zeros(2, dtype=torch.bool))).item() == 0
-
-
-def test_spans_and_what_lies_between_them_alternate():
-    assert alternate([Span(6, 8), Span(2, 4), Span(3, 6)], 9) == [(0, 2), (2, 8), (8, 9)]
-    assert alternate([Span(0, 9)], 9) == [(0, 0), (0, 9), (9, 9)]
-    assert alternate([], 9) == [(0, 9)]
 
 
 def words_of(batcher, encoder, example):
@@ -121,13 +113,3 @@ def test_a_training_logs_the_rest_and_lifts_the_evidence_above_it(toy, tmp_path)
     assert sum(terms[2][-5:]) < 0.8 * sum(terms[2][:5])
     assert read_json(tmp_path / "log" / "metrics.json")["without_rest"] == 1
     assert set(training_toy.series(tmp_path, "train/without_rest")) == {0.0, 1.0}
-
-
-def test_examples_without_evidence_are_refused(toy, tmp_path):
-    folder = training_toy.write_collection(tmp_path)
-    tables.write(folder / "examples" / "distractors.parquet", Distractor, ())
-    sections = ArmSettings(training_toy.EVIDENCE, training_toy.TRAIN, SETTINGS, training_toy.MACHINE)
-    with pytest.raises(ValueError, match="spans of evidence"):
-        train_arm(
-            ArmInputs(folder / "records", folder / "examples", toy / "base"), tmp_path / "m", tmp_path / "l", sections
-        )

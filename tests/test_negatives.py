@@ -101,12 +101,6 @@ def test_questions_ordered_a_few_at_a_time_give_the_same_bytes(folders, tmp_path
         assert (tmp_path / str(at_a_time) / "negatives.parquet").read_bytes() == whole
 
 
-def test_nothing_is_mined_for_questions_of_the_annotator(folders, tmp_path):
-    tables.write(folders[1] / "folds.parquet", Fold, [Fold("q0", "train", 0), Fold("q1", "annotator", 0)])
-    rows, report = run(folders, write_ranking(tmp_path / "bm25", train={"q0": ["p5"], "q1": ["p5"]}))
-    assert (pairs(rows), report["questions"]) == ([("q0", "p5", 1)], 1)
-
-
 def test_a_yes_keeps_no_passage_away(folders, tmp_path):
     passages = [("p0", "A", "A sings."), ("p1", "B", "Yes, B sings."), ("p2", "", "Yes."), ("p3", "", "No.")]
     write_records(folders[0], passages=passages, questions=[question("q0", ["yes"], "yes-no")])
@@ -123,14 +117,6 @@ def test_ties_go_by_id_and_the_source_is_the_arm(folders, tmp_path):
     found, _ = run(folders, write_ranking(tmp_path / "eadpr", train=rows))
     assert pairs(found) == [("q0", "p1", 3), ("q0", "p5", 2), ("q0", "p6", 1)]
     assert {row.source for row in found} == {"eadpr"}
-
-
-@pytest.mark.parametrize(("changes", "expected"), [
-    ({}, ["p1", "p4", "p5", "p6"]), ({"keep": 2}, ["p1", "p4"]), ({"depth": 3}, ["p1", "p4"]),
-])  # fmt: skip
-def test_keep_and_depth(folders, tmp_path, changes, expected):
-    ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p0", "p1", "p4", "p5", "p6"]})
-    assert [row.passage_id for row in run(folders, ranking, **changes)[0]] == expected
 
 
 def test_given_negatives_are_the_hard_ones_in_the_sources_order_and_others_only_where_it_has_none(folders, tmp_path):

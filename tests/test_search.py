@@ -109,18 +109,6 @@ def test_the_same_bits_for_any_number_of_threads_and_questions(tmp_path):
         equal(alone, (whole.rows[i : i + 1], whole.scores[i : i + 1]))
 
 
-@pytest.mark.parametrize("gathered", [1, 500, 1 << 23])
-def test_scores_do_not_depend_on_how_many_are_computed_at_a_time(gathered, tmp_path, monkeypatch):
-    rng = np.random.default_rng(7)
-    values, questions = rng.standard_normal((300, 24)), rng.standard_normal((11, 24)).astype(np.float32)
-    monkeypatch.setitem(exact.RESCORED, "cpu", gathered)
-    monkeypatch.setitem(exact.MULTIPLIED, "cpu", gathered)
-    equal(
-        exact.search(small.write_vectors(tmp_path, values, shard_passages=70), questions, 9),
-        naive(values, questions, 9),
-    )
-
-
 MEMORY = """
 import resource, sys
 from pathlib import Path

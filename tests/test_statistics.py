@@ -75,24 +75,12 @@ def test_trainings_and_questions_are_drawn_as_a_naive_loop_draws_them(monkeypatc
     np.testing.assert_allclose(found.each, alone)
 
 
-def test_trainings_that_do_not_differ_leave_the_interval_over_questions():
-    first, second = np.random.default_rng(0).random((2, 50))
-    found = intervals([first] * 3, second)
-    assert found.both == pytest.approx(found.questions)
-    assert found.questions == pytest.approx(bootstrap(first, second))
-
-
 def test_questions_that_do_not_differ_leave_the_trainings():
     """Means 1, 2 and 3, of variance 1: of 27 draws one has the best three times, so that 1 and 3 are the bounds drawn.
     They are put 2.69 times as far: sqrt(3/2) for the third of the variance that three miss, 4.303 / 1.960 for t."""
     found = intervals(np.repeat([[1.0], [2.0], [3.0]], 30, axis=1), np.zeros(30), resamples=5000)
     assert (found.questions.low, found.questions.high) == pytest.approx((2, 2))
     assert (found.both.low, found.both.high) == pytest.approx((2 - 2.689, 2 + 2.689), abs=1e-3)
-
-
-def test_differences_of_trainings_that_cancel_out_in_every_question_are_no_doubt():
-    """Both trainings and both questions have the mean 0."""
-    assert intervals([[1.0, -1.0], [-1.0, 1.0]], [0.0, 0.0]).both[:3] == (0, 0, 0)
 
 
 @pytest.mark.parametrize(("trainings", "of_questions", "of_seeds"), [
