@@ -3,11 +3,8 @@
 from eadpr.settings.command import stage
 
 
-@stage("bases/{base}.json", settled=False, out="C/models/{base}")
+@stage("bases/{base}.json", out="C/models/{base}")
 def main(base, base_files, encoder, machine, *, records, out):
-    from eadpr.runtime.machine import settle
-
-    settle(machine)
     from eadpr.training.base import make_base
     from eadpr.training.config import settings_of
 

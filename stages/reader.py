@@ -5,16 +5,12 @@ from eadpr.settings.command import stage
 
 @stage(
     "readers/{reader}.json",
-    settled=False,
     ranking="C/rankings/{ranking}",
     init="C/{init}",
     out="C/readers/{reader}",
     log="C/reader_logs/{reader}",
 )
 def main(reader, reader_files, machine, *, records, positives, ranking, init, out, log):
-    from eadpr.runtime.machine import settle
-
-    settle(machine, spinning=False)
     from eadpr.readers.train import ReaderInputs, train_reader
 
     inputs = ReaderInputs(records=records, positives=positives, ranking=ranking, init=init)

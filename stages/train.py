@@ -5,16 +5,12 @@ from eadpr.settings.command import stage
 
 @stage(
     "{arm}/train.json",
-    settled=False,
     examples="C/examples/{arm}",
     init="C/models/{init}",
     out="C/models/{arm}",
     log="C/training/{arm}",
 )
 def main(loss, train, encoder, machine, *, records, examples, init, out, log):
-    from eadpr.runtime.machine import settle
-
-    settle(machine, spinning=False)
     from eadpr.training import processes
 
     processes.launch("stages.train", train.processes)

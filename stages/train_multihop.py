@@ -5,16 +5,12 @@ from eadpr.settings.command import stage
 
 @stage(
     "multihop/{multihop}.json",
-    settled=False,
     examples="C/examples/{of}",
     init="C/models/{init}",
     out="C/models/{multihop}",
     log="C/training/{multihop}",
 )
 def main(loss, train, encoder, two_hop, machine, *, records, examples, init, out, log):
-    from eadpr.runtime.machine import settle
-
-    settle(machine, spinning=False)
     from eadpr.training import processes
 
     processes.launch("stages.train_multihop", train.processes)

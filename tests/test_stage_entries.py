@@ -37,14 +37,13 @@ def test_help_imports_nothing_slow(stage):
     assert json.loads(last) == [[], COLLECTED_AFTER]
 
 
-@pytest.mark.parametrize("settled", [True, False])
-def test_a_stage_is_settled_before_its_work_unless_it_does_so_itself(tmp_path, monkeypatch, settled):
+def test_a_stage_is_settled_before_its_work(tmp_path, monkeypatch):
     did = []
     monkeypatch.setattr("eadpr.runtime.machine.settle", lambda machine: did.append(machine.threads))
     (tmp_path / "config.json").write_text('{"machine": {"threads": 3, "deterministic": true, "precision": "auto"}}')
-    made = Stage(lambda machine, *, out: did.append(str(out)), "x.json", {"out": "C/{arm}"}, settled)
+    made = Stage(lambda machine, *, out: did.append(str(out)), "x.json", {"out": "C/{arm}"})
     made.run(made.locate({"arm": "dpr"}, {"collection": "toy", "config": str(tmp_path / "config.json")}))
-    assert did == [3, "data/toy/dpr"][not settled :]
+    assert did == [3, "data/toy/dpr"]
 
 
 @pytest.mark.parametrize(("name", "options", "expected"), [

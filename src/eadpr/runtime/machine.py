@@ -20,11 +20,11 @@ class Machine(Section):
     precision: Literal["float32", "bfloat16", "auto"]
 
 
-def settle(machine: Machine, *, spinning: bool = True) -> None:
+def settle(machine: Machine, *, spinning: bool = False) -> None:
     """Set this process up for the machine's settings.
 
-    `spinning` threads keep their cores busy while they wait for the next operation: good for work that splits its
-    operations among threads, such as search, and bad for pieces side by side (`parallel`) and other processes.
+    `spinning` threads keep their cores busy while they wait for the next operation, as torch's do unless told: a little
+    faster alone, and several times slower beside pieces (`parallel`), other stages (`eadpr repro`) and other programs.
     """
     if not spinning:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -67,7 +67,6 @@ class Stage(NamedTuple):
     main: Callable[..., str]
     config: str
     patterns: dict[str, str]  # of paths
-    settled: bool = True
 
     def sections(self) -> list[str]:
         """Return the names of the sections that `main` takes."""
@@ -116,7 +115,7 @@ class Stage(NamedTuple):
 
         kinds, names = pkgutil.resolve_name(SECTIONS), self.sections()
         sections = read(paths["config"], **{name: pkgutil.resolve_name(kinds[name]) for name in names})
-        if self.settled and "machine" in names:
+        if "machine" in names:
             pkgutil.resolve_name(SETTLE)(sections[names.index("machine")])
         return self.main(*sections, **{name: path for name, path in paths.items() if name != "config"})
 
@@ -139,16 +138,15 @@ class Stage(NamedTuple):
             print(text.removesuffix("\n"))
 
 
-def stage(config: str | None = None, *, settled: bool = True, **patterns: str) -> Callable[[Callable[..., str]], Stage]:
+def stage(config: str | None = None, **patterns: str) -> Callable[[Callable[..., str]], Stage]:
     """Declare a DVC stage; `config` is <its module>.json by default, `patterns` are of the paths that are not FIXED.
 
-    The decorated function stands last in its module: if that is run (python -m), the stage is run. With `settled` false
-    `main` settles the process itself.
+    The decorated function stands last in its module: if that is run (python -m), the stage is run.
     """
 
     def declare(main: Callable[..., str]) -> Stage:
         name = Path(main.__code__.co_filename).stem
-        declared_stage = Stage(main, config or f"{name}.json", patterns, settled)
+        declared_stage = Stage(main, config or f"{name}.json", patterns)
         if main.__module__ == "__main__":
             run(declared_stage)
         return declared_stage
