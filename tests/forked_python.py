@@ -28,8 +28,7 @@ PRELOADED += ("transformers.models.t5.modeling_t5", "transformers.models.auto.mo
 PRELOADED += ("dvc.cli.parser", "dvc.repo.reproduce", "dvc.repo.experiments.executor.local", "dvc.utils.hydra")
 PRELOADED += ("dvc.data_cloud", "dvc_data.index.fetch", "dvc_render", "networkx", "pygit2", "dulwich.porcelain")
 # Variables that `machine.settle` sets before torch is imported.
-SETTLED = {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
-SETTLED |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+SETTLED = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
 MODULES = ("stages.", "tests.", "benchmarks.", "dvc", "torch.distributed.run")
 MESSAGE = 2**17  # bytes: more than arguments and environment are
 CLIENT = """#!{python} -ISB

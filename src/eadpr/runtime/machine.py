@@ -1,6 +1,6 @@
-"""Settings that decide floating-point results: threads, instruction sets, deterministic kernels, precision.
+"""Settings that decide floating-point results: threads, deterministic kernels, precision.
 
-`settle` must run before torch is imported, because MKL, oneDNN and ATen read their settings once.
+`settle` must run before torch is imported, because its libraries read their settings once.
 """
 
 import os
@@ -29,9 +29,6 @@ def settle(machine: Machine, *, spinning: bool = False) -> None:
     if not spinning:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if machine.deterministic:
-        os.environ["ATEN_CPU_CAPABILITY"] = "avx2"
-        os.environ["MKL_ENABLE_INSTRUCTIONS"] = "AVX2"  # MKL_CBWR would make AMD processors a fifth slower
-        os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(machine.threads)
     import torch
@@ -46,12 +43,14 @@ def settle(machine: Machine, *, spinning: bool = False) -> None:
 
 
 def libraries() -> list[str]:
-    """Return the versions of the libraries that decide a model's bytes; every key of kept work holds them."""
+    """Return the versions of the libraries that decide a model's bytes, and the processor's instruction set by torch's
+    name; every key of kept work holds them."""
     import tokenizers
     import torch
     import transformers
 
-    return [library.__version__ for library in (torch, transformers, tokenizers)]
+    versions = [library.__version__ for library in (torch, transformers, tokenizers)]
+    return [*versions, torch.backends.cpu.get_cpu_capability()]
 
 
 def device() -> str:
