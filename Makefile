@@ -39,8 +39,7 @@ unlock:  ## remove the lock file of DVC that a kill left empty, with which no co
 	@if [ -d .dvc/tmp ]; then find .dvc/tmp -maxdepth 1 -name rwlock -size 0 -mmin +0.05 -print -delete; fi
 
 repro: $(VENV)/.installed unlock  ## run the pipeline of params.yaml and print the headline
-	dvc repro
-	@cat reports/$$(python -c "from eadpr.settings.resolve import load; from pathlib import Path; print(load(Path('params.yaml'))['collection'])")/headline.md
+	python -m eadpr repro
 
 test: $(VENV)/.installed-test  ## run the tests of the core
 	python -m tests.suite core

@@ -4,7 +4,7 @@ from eadpr.settings.command import stage
 
 
 @stage("bases/{base}.json", out="C/models/{base}")
-def main(base, base_files, encoder, machine, *, records, out):
+def main(base, base_files, encoder, *, records, out):
     from eadpr.training.base import make_base
     from eadpr.training.config import settings_of
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "export": "eadpr.evaluation.command:main",
     "probe-model": "eadpr.library.command:main",
     "publish": "eadpr.publishing.command:publish",
+    "repro": "eadpr.studies.repro:main",
     "search": "eadpr.library.search_command:main",
     "status": "eadpr.studies.status:main",
     "study": "eadpr.studies.command:main",

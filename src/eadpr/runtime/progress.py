@@ -1,5 +1,6 @@
 """Progress of long work: a bar with speed and remaining time on a terminal, a plain line every few seconds in a log."""
 
+import os
 import sys
 import threading
 import time
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 LINE_EVERY = 10.0  # seconds between lines in a log
+LINES = "EADPR_LINES"  # if set, there are no bars: several processes write
 
 
 @contextmanager
@@ -14,7 +16,7 @@ def progress(label: str, total: int | None, unit: str, *, done: int = 0) -> Iter
     """Yield a function that takes the number of units done since its last call, from any thread; `done` units come from
     a killed run and do not count for the speed."""
     lock = threading.Lock()
-    with (_bar if sys.stderr.isatty() else _lines)(label, total, unit, done) as advance:
+    with (_bar if sys.stderr.isatty() and LINES not in os.environ else _lines)(label, total, unit, done) as advance:
 
         def advance_locked(more: int) -> None:
             with lock:

@@ -58,7 +58,7 @@ def train(
     """
     workspace = cache.workspace(task.section, key()) if processes.first() else nullcontext()
     with workspace as folder:
-        run(state, task, Checkpoints(folder))
+        run(state, task, Checkpoints(folder), label=f"{task.section} {out.name}")
         if processes.first():
             if state.best_step is not None:
                 state.use_best()
@@ -70,8 +70,11 @@ def train(
     return task.steps
 
 
-def run(state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: int | None = None) -> None:
-    """Train from the last checkpoint, or else from `state`, to the step `until`; None: to the last."""
+def run(
+    state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: int | None = None, label: str | None = None
+) -> None:
+    """Train from the last checkpoint, or else from `state`, to the step `until`; None: to the last. Progress is shown
+    behind the `label`, by default the task's section."""
     until = task.steps if until is None else until
     if (saved := checkpoints.load()) is not None:
         state.restore(saved)
@@ -79,7 +82,7 @@ def run(state: TrainingState, task: Task, checkpoints: Checkpoints, *, until: in
         task.validate(state)
     lessons = parallel.ahead(task.lesson, range(state.step, until), threads=1)
     quiet = nullcontext(lambda _: None)
-    with progress(task.section, until, "steps", done=state.step) if processes.first() else quiet as advance:
+    with progress(label or task.section, until, "steps", done=state.step) if processes.first() else quiet as advance:
         while state.step < until:
             take_step(state, task, next(lessons))
             interval = task.validate_every or task.steps

@@ -1,0 +1,62 @@
+"""`eadpr repro`: `dvc repro` with two stages at a time where neither needs the other, and the headline at the end.
+
+DVC runs one stage after another, and a small training leaves half of two cores idle. Here workers reproduce single
+stages. DVC gives its lock away while a stage's command runs, so that dvc.lock and all bytes are those of `dvc repro`.
+"""
+
+import os
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from graphlib import TopologicalSorter
+from logging import WARNING, getLogger
+from multiprocessing import get_context
+from pathlib import Path
+
+from eadpr.runtime.progress import LINES
+from eadpr.settings.command import active_collection
+
+AT_ONCE = 2
+
+
+def main() -> str:
+    """Run the stages that changed, two at a time, and show the headline of the report."""
+    run_changed()
+    return (Path("reports") / active_collection() / "headline.md").read_text(encoding="utf-8")
+
+
+def run_changed() -> None:
+    """Run the changed stages of dvc.yaml. After one failed none begins, and ChildProcessError says which it was."""
+    from dvc.repo import Repo
+
+    os.environ[LINES] = "1"
+    with Repo(_wait_for_lock=True) as repo, ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as pool:
+        order = TopologicalSorter({stage: repo.index.graph[stage] for stage in repo.index.graph})  # to what each needs
+        order.prepare()
+        ready, running = [], {}
+        while order.is_active():
+            ready += order.get_ready()
+            while ready and len(running) < AT_ONCE:
+                stage = ready.pop(0)
+                with repo.lock:
+                    changed = stage.changed()
+                if changed:
+                    running[pool.submit(reproduce, stage.addressing)] = stage
+                else:
+                    order.done(stage)
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                if error := future.result():
+                    raise ChildProcessError(error)
+                order.done(running.pop(future))
+
+
+def reproduce(name: str) -> str:
+    """Run one stage, or take its results from DVC's cache; return what went wrong, or nothing."""
+    from dvc.exceptions import DvcException
+    from dvc.repo import Repo
+
+    getLogger("dvc.repo.scm_context").setLevel(WARNING)  # it would say after every stage what to `git add`
+    try:
+        with Repo(_wait_for_lock=True) as repo:
+            repo.reproduce([name], single_item=True)
+    except DvcException as error:
+        return f"{error}: {error.__cause__}"
+    return ""
