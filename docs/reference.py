@@ -2,12 +2,13 @@
 
 import importlib
 import inspect
+import itertools
 import json
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 from ruamel.yaml import YAML
@@ -20,6 +21,7 @@ from eadpr.readers import evaluate as of_readers
 from eadpr.readers.predictions import Prediction
 from eadpr.settings.command import Stage, app
 from eadpr.settings.model import Layout, Settings
+from eadpr.settings.yaml import DEFAULTS
 from eadpr.storage import records, tables
 from eadpr.two_hops import evaluate as of_paths
 
@@ -29,42 +31,61 @@ ABOVE = "see above"  # a comment that is of several keys
 PAGE = re.compile(r"\bdocs/([\w/-]+\.md)")  # named in a comment
 
 
+class Settled(NamedTuple):
+    """A file of settings; `key` is the form in which its keys are shown."""
+
+    values: Mapping
+    lines: Sequence[str]
+    key: str
+
+
 def settings() -> str:
-    text = (ROOT / "params.yaml").read_text(encoding="utf-8")
-    values, lines = YAML().load(text), text.splitlines()
-    schemas = [model.model_json_schema() for model in (Settings, Layout)]
+    files = []
+    for path, key in ((ROOT / "params.yaml", "**{}**"), (DEFAULTS, "{}")):
+        text = path.read_text(encoding="utf-8")
+        files.append(Settled(YAML().load(text), text.splitlines(), key))
     parts = [
-        "# Settings\n\nEvery key of `params.yaml`, in its order. Defaults are those of the file; types are those that"
-        " the stage `configs` checks. Where a unit matters, the meaning says it. [Work with collections]"
+        "# Settings\n\nKeys in **bold** stand in `params.yaml`; `dvc exp run -S loss.tau1=0.5` sets one. All others"
+        " have their defaults in `src/eadpr/settings/defaults.yaml`; `dvc exp run -S ++train.adam_eps=1.0e-6` puts one"
+        " into `params.yaml`. Types are those that the stage `configs` checks. [Work with collections]"
         "(../howto/collections.md) says what stands in a collection's own file."
     ]
-    for name, value in values.items():
-        schema = next(found for found in schemas if name in found["properties"])
-        said = _said(lines, values.lc.key(name)[0])
-        parts.append(f"## {name}\n\n{_marked(said)}".rstrip())
-        if name == "arms":
-            heads = {arm: _marked(_said(lines, value.lc.key(arm)[0])) or ABOVE for arm in value}
-            found = [(f"`{arm}`", f"`{_flow(own)}`", heads[arm]) for arm, own in value.items()]
-            parts.append(_table(("arm", "its settings", "what it is"), found))
-            continue
-        own = _resolved(schema["properties"][name], schema)
-        if name not in Settings.model_fields and (entries := [*own.get("patternProperties", {}).values()]):
-            shown = "" if name == "collections" else f"Default: `{_flow(value)}`. "
-            found = [(f"`{key}`", kind) for key, kind in _types(_resolved(entries[0], schema), schema)]
-            parts += [f"{shown}Keys of an entry:", _table(("key", "type"), found)] if found else [shown]
-        elif nested := list(_keys(value, lines, own, schema, said)):
-            parts.append(_table(("key", "type", "default", "meaning"), nested))
-        else:
-            parts.append(f"{_type(own, schema)}; default `{_flow(value)}`.")
+    for name in dict.fromkeys(key for file in files for key in file.values):
+        parts += _section_parts(name, [file for file in files if name in file.values])
     return PAGE.sub(r"[\1](../\1)", "\n\n".join(parts)) + "\n"
+
+
+def _section_parts(name: str, files: Sequence[Settled]) -> Iterator[str]:
+    """Yield the parts of the page on a section, of which `files` have some keys each."""
+    schema = (Settings if name in Settings.model_fields else Layout).model_json_schema()
+    own = _resolved(schema["properties"][name], schema)
+    heads = [_said(file.lines, file.values.lc.key(name)[0]) for file in files]
+    yield f"## {name}\n\n{_marked(' '.join(heads).strip())}".rstrip()
+    value = files[-1].values[name]
+    if name == "arms":
+        said = {arm: _marked(_said(files[-1].lines, value.lc.key(arm)[0])) or ABOVE for arm in value}
+        yield _table(
+            ("arm", "its settings", "what it is"), [(f"`{a}`", f"`{_flow(value[a])}`", said[a]) for a in value]
+        )
+    elif name not in Settings.model_fields and (entries := [*own.get("patternProperties", {}).values()]):
+        shown = "" if name == "collections" else f"Default: `{_flow(value)}`. "
+        found = [(f"`{key}`", kind) for key, kind in _types(_resolved(entries[0], schema), schema)]
+        yield f"{shown}Keys of an entry:\n\n{_table(('key', 'type'), found)}" if found else shown
+    elif isinstance(value, Mapping):
+        rows = [
+            (file.key.format(key), *rest)
+            for file, head in zip(files, heads, strict=True)
+            for key, *rest in _keys(file.values[name], file.lines, own, schema, head)
+        ]
+        yield _table(("key", "type", "default", "meaning"), rows)
+    else:
+        yield f"{_type(own, schema)}; default `{_flow(value)}`."
 
 
 def _keys(
     value: Mapping, lines: Sequence[str], own: Mapping, schema: Mapping, said: str, prefix: str = ""
 ) -> Iterator[tuple[str, str, str, str]]:
     """Key, type, default and meaning: what stands on its line or right above it, else what `said` says of it."""
-    if not isinstance(value, Mapping):
-        return
     for key, found in value.items():
         line, column = value.lc.key(key)
         first = not lines[line][:column].strip()
@@ -86,11 +107,13 @@ def _types(own: Mapping, schema: Mapping, prefix: str = "") -> Iterator[tuple[st
 
 
 def _said(lines: Sequence[str], line: int) -> str:
-    """The comments right above a line and on it."""
+    """The comments right above a line and on it, which goes on below it, far to the right."""
     found, above = [lines[line].partition(" # ")[2]], line
-    while above > 0 and lines[above - 1].lstrip().startswith("#"):
+    while above > 0 and lines[above - 1].startswith(("#", "  #")):
         above -= 1
         found.insert(0, lines[above].lstrip().removeprefix("#").strip())
+    for below in itertools.takewhile(lambda text: text.startswith(" " * 20 + " "), lines[line + 1 :]):
+        found.append(below.strip().removeprefix("# "))
     return " ".join(found).strip()
 
 

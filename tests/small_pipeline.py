@@ -69,7 +69,7 @@ class Project:
             *parents, last = key.split(".")
             at = params
             for parent in parents:
-                at = at[parent]
+                at = at.setdefault(parent, {})
             at[last] = value
         with path.open("w", encoding="utf-8") as file:
             yaml.dump(params, file)

@@ -1,6 +1,5 @@
 """README and the pages of docs/: their commands are right, their links lead somewhere, their lines can be read."""
 
-import functools
 import importlib
 import itertools
 import json
@@ -8,7 +7,6 @@ import pkgutil
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -20,6 +18,7 @@ from docs.__main__ import MADE, check_nav, linked, place, write
 from eadpr.__main__ import COMMANDS
 from eadpr.settings.command import Stage, app
 from eadpr.settings.resolve import configs
+from eadpr.settings.yaml import COLLECTIONS, completed, read_yaml
 from eadpr.studies.overrides import apply_overrides, check_effect
 from eadpr.studies.study import expand
 from tests import repository
@@ -44,11 +43,6 @@ def said(start: str) -> list[tuple[str, str]]:
     return [(page.name, command) for page in PAGES if page.name not in BY_CODE for command in commands(page, start)]
 
 
-@functools.cache
-def values_of(*changes: str) -> dict[str, Any]:
-    return apply_overrides(changes, repository.values())
-
-
 @pytest.mark.parametrize(("page", "command"), said("dvc exp run ") + said("-S "))
 def test_what_a_page_sets_is_valid(page, command):
     """A model's folder is not there, but nothing else is missing."""
@@ -59,7 +53,7 @@ def test_what_a_page_sets_is_valid(page, command):
     ]
     changes = [change for change in changes if not change.startswith("base.model=models/")]
     assert not [word for word in words if word.startswith("-") and word not in ("-S", "-n", "--queue", "--temp")]
-    values = apply_overrides(changes, repository.values())
+    values = completed(apply_overrides(changes, read_yaml(ROOT / "params.yaml")), ROOT / COLLECTIONS)
     configs(values)
     check_effect(changes, values)
 
@@ -126,9 +120,10 @@ def test_links_are_made_those_of_the_site():
 
 def test_every_setting_of_params_stands_in_the_reference():
     page = reference.settings()
-    values = YAML(typ="safe", pure=True).load((ROOT / "params.yaml").read_text(encoding="utf-8"))
-    assert set(re.findall(r"(?m)^## (\w+)$", page)) == set(values)
-    assert "| `tau1` | number ≥ 0 | `1.0` | weight of L\\_HN: the positive against its own distractor (1.0) |" in page
+    assert set(re.findall(r"(?m)^## (\w+)$", page)) == set(repository.values())
+    assert (
+        "| **`tau1`** | number ≥ 0 | `1.0` | weight of L\\_HN: the positive against its own distractor (1.0) |" in page
+    )
     assert "| `k1` | number ≥ 0 | `0.9` | term saturation, 0 or more |" in page
     assert "| `build.heads` | integer ≥ 2 | `4` | attention heads; at least 2, must divide width |" in page
 
@@ -195,7 +190,7 @@ def test_the_rows_of_the_papers_are_arms_that_their_studies_train():
         assert paper["again"].split()[0] in known
         for study in {pattern.rpartition("/")[2] for pattern in paper["tables"]} & known:
             found = repository.studies()[study].model_copy(update={"collections": None})
-            made = expand(found, values_of())
+            made = expand(found, repository.values())
             arms = {*made["active"], *made["multihop"], "bm25", None}
             unknown += [(name, study, arm) for _, arm, *_ in paper["rows"] if arm not in arms]
     assert unknown == []

@@ -57,7 +57,7 @@ def with_changes(values: dict, changes: dict[str, object]) -> dict:
 
 
 def refused(values: dict) -> SettingError:
-    with pytest.raises(SettingError, match=r"^params\.yaml: ") as error:
+    with pytest.raises(SettingError, match=r"^(params|data/collections/[\w-]+)\.yaml: ") as error:
         params.configs(values)
     return error.value
 
@@ -149,8 +149,8 @@ def test_broken_yaml_is_refused(tmp_path, text):
 
 def test_exponents_without_a_point_are_numbers(tmp_path):
     path = tmp_path / "params.yaml"
-    path.write_text("lr: 1e-06\n")  # what `dvc exp run -S train.lr=1e-6` writes; YAML 1.1 reads it as text
-    assert params.load(path) == {"lr": 1e-06}
+    path.write_text("train: {adam_eps: 1e-06}\n")  # what `dvc exp run -S` writes; YAML 1.1 reads it as text
+    assert params.load(path)["train"]["adam_eps"] == 1e-06
 
 
 def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_reported():

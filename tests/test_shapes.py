@@ -43,12 +43,19 @@ WHERE = {"id": "a1", "question": "Where?", "answers": [{"text": "London", "answe
 WHEN = {"id": "a2", "question": "When?", "answers": [{"text": "1815", "answer_start": 26}]}
 NEVER = {"id": "a3", "question": "Never?", "answers": [], "is_impossible": True}
 
+SETTINGS = ["data/collections/atlas.yaml", "params.yaml"]
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "project").mkdir()
-    shutil.copy(ROOT / "params.yaml", tmp_path / "project")
+    for file in SETTINGS:
+        (tmp_path / "project" / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / "project" / file)
     return tmp_path / "project"
+
+
+def written(project: Path) -> list[str]:
+    return sorted(path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file())
 
 
 def put(folder: Path, files: dict[str, Any]) -> Path:
@@ -71,7 +78,7 @@ def refused(project: Path, said: str, *arguments: object) -> None:
     """The command fails with a message that matches, and writes nothing."""
     done = run(project, "mine", *arguments)
     assert re.search(said, str(done.exception)), done.exception
-    assert sorted(path.name for path in project.iterdir()) == ["params.yaml"]
+    assert written(project) == SETTINGS
 
 
 def records(project: Path, name: str) -> list[dict[str, Any]]:
@@ -217,7 +224,7 @@ def test_a_dry_run_shows_records_and_writes_nothing(project, tmp_path):
     assert done.exit_code == 0
     assert "passage d0, title 'T0': 'Text 0.'" in done.output
     assert "question q0: 'what 0?', answers [], positives ['d1', 'd0']" in done.output
-    assert sorted(path.name for path in project.iterdir()) == ["params.yaml"]
+    assert written(project) == SETTINGS
 
 
 def test_gold_offsets_name_the_positives_of_questions_that_name_none(tmp_path):

@@ -4,6 +4,7 @@ import ast
 import importlib
 import itertools
 import re
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from eadpr.settings import names as params_names
 from eadpr.settings.command import Stage, declared
 from eadpr.settings.model import Layout, Settings
 from eadpr.settings.resolve import load
+from eadpr.settings.yaml import DEFAULTS, read_yaml
 from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stage_paths, stages
 
@@ -134,6 +136,24 @@ def test_every_file_of_data_is_named_by_a_module_beside_it():
             assert any(path in imports(module, ROOT) for module in path.parent.glob("*.py")), path
 
 
+def test_params_hold_what_people_set_and_the_defaults_all_else():
+    """So that `dvc exp show` has few columns and a key has one default."""
+    params, defaults = (flat(read_yaml(path)) for path in (ROOT / "params.yaml", DEFAULTS))
+    assert set(params) & set(defaults) <= {"arms", "collections"}
+    assert len(params) <= 60
+    lines = (ROOT / "params.yaml").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 100] == []
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> list[str]:
+    """Return the dotted names of all values that are no mappings, or empty ones."""
+    nested = [
+        flat(value, f"{prefix}{key}.") if isinstance(value, dict) and value else [prefix + key]
+        for key, value in values.items()
+    ]
+    return [name for names in nested for name in names]
+
+
 def test_every_section_of_params_is_used_and_known():
     assert set(load(ROOT / "params.yaml")) == set(Settings.model_fields) | set(Layout.model_fields)
     used = {name for names in declared().values() for name in names}
@@ -141,10 +161,11 @@ def test_every_section_of_params_is_used_and_known():
     assert set(Settings.model_fields) - part <= used == set(params_names.GIVEN)
 
 
-def test_every_key_of_params_has_a_comment():
-    """params.yaml is documentation: each key of a shared section is explained on its line or right above it, the keys
+@pytest.mark.parametrize("file", [ROOT / "params.yaml", DEFAULTS], ids=lambda path: path.name)
+def test_every_key_of_params_has_a_comment(file):
+    """The files are documentation: each key of a shared section is explained on its line or right above it, the keys
     of a section on one line by name."""
-    lines = (ROOT / "params.yaml").read_text(encoding="utf-8").splitlines()
+    lines = file.read_text(encoding="utf-8").splitlines()
     section, bare = "", []
     for number, line in enumerate(lines):
         if match := re.match(r"(\w+):", line):

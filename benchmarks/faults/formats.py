@@ -21,7 +21,7 @@ from eadpr.writers.given import generate_from_files
 
 SETTINGS = {"split_words": None, "odd_rows": 0.1, "keep_own_documents": False}
 FACTS, PAQ = Facts(unseen=[], questions=1000, subset=9, seed=0), Paq(min_questions=1, passages=100, seed=0)
-PARAMS = f"collection: x\nprepare: {json.dumps({**SETTINGS, 'add_context_passages': False})}\ncollections: {{}}\n"
+PARAMS = f"collection: x\nprepare: {json.dumps({**SETTINGS, 'add_context_passages': False})}\n"
 
 
 def ordered(reading: Reading) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from eadpr.settings import resolve as params
 from eadpr.settings import yaml as params_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-COLLECTIONS = ("hotpot-sample", "squad-open", "wiki18-trex")
+COLLECTIONS = ("atlas", "hotpot-sample", "squad-open", "wiki18-trex")
 _PARSED = {}  # what a file of this content holds: most are not the one that was changed
 _read_yaml = params_yaml.read_yaml
 
@@ -43,8 +43,8 @@ def _plain(folder: Path) -> Reading:
     files = [folder / "params.yaml", *sorted((folder / "data/collections").iterdir())]
     first, *rest = (YAML(typ="rt", pure=True).load(path.read_text("utf-8")) for path in files)
     own = {path.stem: found for path, found in zip(files[1:], rest, strict=True)}
-    first["collections"] = {**first["collections"], **params_yaml.merged(own, first["collections"])}
-    return {"values": [first]}
+    beneath = _read_yaml(params_yaml.DEFAULTS) | {"collections": own}
+    return {"values": [params_yaml.merged(beneath, first)]}
 
 
 def _same(found: Reading, plain: Reading) -> bool:
@@ -62,7 +62,7 @@ def _bare(path: Path) -> bytes:
 PARAMS = _bare(ROOT / "params.yaml")
 OWN = {f"data/collections/{name}.yaml": _bare(ROOT / f"data/collections/{name}.yaml") for name in COLLECTIONS}
 OTHER = PARAMS.replace(b"collection: atlas", b"collection: squad-open")
-UNCHANGED = {PARAMS, OTHER, *OWN.values()}
+UNCHANGED = {PARAMS, OTHER, *OWN.values(), params_yaml.DEFAULTS.read_bytes()}
 SETTINGS = (
     Format("params.yaml", {"params.yaml": PARAMS} | OWN, _read, _plain, _same, ("params.yaml",)),
     Format(

@@ -132,7 +132,7 @@ class Source(Section):
 
 
 class Prepare(Section):
-    """How the files become records; the comments in params.yaml say what each key does."""
+    """How the files become records; the comments in settings/defaults.yaml say what each key does."""
 
     split_words: int | None = Field(ge=20)
     odd_rows: float = Field(ge=0, le=1)

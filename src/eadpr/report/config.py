@@ -11,7 +11,7 @@ from eadpr.evaluation.kinds import KindName
 from eadpr.runtime.section import Section
 from eadpr.supervision.config import Strategy
 
-UNTRAINED = "untrained"  # the arm of params.yaml without a step
+UNTRAINED = "untrained"  # the arm without a step
 Rows = Mapping[str, Sequence[str]]  # a row of the tables -> its trainings, which are files of outcomes
 Pairs = Sequence[tuple[str, str]]  # (row, the row it is compared with)
 

@@ -1,4 +1,4 @@
-"""Read params.yaml and the files of collections, data/collections/<name>.yaml, as plain values."""
+"""Read params.yaml over the file of defaults, and the files of collections, data/collections/<name>.yaml."""
 
 import copy
 import re
@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 PARAMS = Path("params.yaml")
+DEFAULTS = Path(__file__).with_name("defaults.yaml")  # what params.yaml leaves alone
 COLLECTIONS = Path("data/collections")  # from the folder of params.yaml
 # Folders of data/ that no collection can have, and their purpose.
 TAKEN = {"sources": "where the files of all collections lie", "collections": "where collections are described"}
@@ -34,13 +35,14 @@ def _describe(key: str, reason: str) -> str:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read params.yaml; `collections` gets the files of collections too, under the values that params.yaml has."""
-    values = read_yaml(path)
-    files = sorted((path.parent / COLLECTIONS).glob("*.yaml"))
-    collections = values.get("collections")
-    if isinstance(collections, Mapping):  # anything else is refused when values are checked
-        values["collections"] = {**collections, **merged({file.stem: read_yaml(file) for file in files}, collections)}
-    return values
+    """Read all settings: params.yaml over the defaults, with the collections that have files beside it."""
+    return completed(read_yaml(path), path.parent / COLLECTIONS)
+
+
+def completed(params: Mapping[str, Any], folder: Path = COLLECTIONS) -> dict[str, Any]:
+    """Return the values of params.yaml over the defaults, and those of `collections` over the files of the folder."""
+    files = {file.stem: read_yaml(file) for file in sorted(folder.glob("*.yaml"))}
+    return merged(merged(read_yaml(DEFAULTS), {"collections": files}), params)
 
 
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:

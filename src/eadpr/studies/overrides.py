@@ -21,7 +21,7 @@ def make_overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: 
         if isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
             yield from make_overrides(before[key], value, f"{prefix}{key}.")
         elif key not in before or value != before[key]:
-            yield f"++{prefix}{key}={_literal(value)}"  # added or replaced: a collection's file is not in params.yaml
+            yield f"++{prefix}{key}={_literal(value)}"  # most keys are not in params.yaml
 
 
 def apply_overrides(overrides: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ WriterKind = Literal["endpoint", "given"]
 
 class Recipe(Optimiser):
     """The T5 that the pipeline builds itself, and how it is trained: continuing passages first, then answering. AdamW's
-    other settings are PyTorch's, unless params.yaml names them."""
+    other settings are PyTorch's, unless a setting names them."""
 
     vocabulary: int = Field(ge=512)
     width: int = Field(ge=8)

@@ -200,7 +200,7 @@ class Lora(Section):
 
 
 class Train(Optimiser):
-    """`Recipes` says which values are `auto` in params.yaml; here they are known."""
+    """`Recipes` says which values are `auto` by default; here they are known."""
 
     epochs: int = Field(ge=1)
     steps: int | None = Field(ge=0, le=10**9)

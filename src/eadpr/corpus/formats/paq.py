@@ -23,7 +23,7 @@ SHARES = {"train": 70, "dev": 15, "test": 15}  # per cent
 
 
 class Paq(Section):
-    """Which part of PAQ is taken; the comments in params.yaml say what each key does."""
+    """Which part of PAQ is taken; the comments in settings/defaults.yaml say what each key does."""
 
     min_questions: int = Field(ge=1)
     passages: int = Field(ge=1)

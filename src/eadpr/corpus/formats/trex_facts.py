@@ -26,7 +26,7 @@ _FILE_NAME = re.compile(r"(P\d+)\.jsonl(\.gz)?")
 
 
 class Facts(Section):
-    """How questions are made of facts; the comments in params.yaml say what each key does."""
+    """How questions are made of facts; the comments in settings/defaults.yaml say what each key does."""
 
     unseen: list[Relation]
     questions: int = Field(ge=10)
