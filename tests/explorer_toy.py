@@ -19,6 +19,7 @@ from eadpr.storage.records import (
     Passage,
     Positive,
     Question,
+    Ranked,
     ScoredSpan,
     Span,
 )
@@ -70,6 +71,10 @@ def write(folder: Path) -> ExploreInputs:
     files.write_json(folder / "distractors" / "report.json", DISTRACTORS)
     for name in RANKINGS:
         evaluated(folder, name)
+    for arm, scores in {"dpr": [2.4, 2.2, 2.0, 1.8, 1.6], "eadpr": [5.0, 4.0, 1.0]}.items():
+        path = folder / "rankings" / arm / "evaluate.parquet"
+        ranked = [row._replace(score=scores[row.rank - 1]) for row in tables.rows(path, Ranked)]
+        tables.write(path, Ranked, ranked)
     for arm, (first, other) in {"dpr": (1.5, 1.5), "eadpr": (4.75, 2.0)}.items():  # only for the page
         scores = [*tables.rows(path := folder / "pairs" / f"{arm}.parquet", PairScore)]
         more = [PairScore("q1", "p1", "placebo", first), PairScore("q4", "p5", "placebo", other)]

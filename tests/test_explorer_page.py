@@ -195,11 +195,9 @@ def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     fell, rose, cut = forms["without its evidence (the distractor)"]
     assert (fell, rose.split()[:2], cut) == ("0.50 −4.50", ["2.50", "+0.50"], "“Romulus”")
     assert texts(page, ".forms tfoot td") == [
-        "the evidence: without another sentence the score is higher"
-        " 5.00 as it is; 0.50 (−4.50) without evidence, 4.75 (−0.25) without another sentence",
-        "not the evidence: the score does not fall without it"
-        " 2.00 as it is; 2.50 (+0.50) without evidence, 1.50 (−0.50) without another sentence",
-        "both were cut alike",
+        "1st; without its evidence below 2nd; without another sentence 1st",
+        "3rd; without its evidence 1st; without another sentence below 2nd",
+        "both were cut alike; evidence counts where the rank falls without it alone",
     ]
     page.get_by_role("button", name="+0.50").focus()
     assert page.locator("#tip").inner_text().startswith("Higher than the passage as it is")
@@ -207,8 +205,6 @@ def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     assert texts(page, "article .mark.placebo") == ["was"]
     page.get_by_label("with").select_option("bm25")
     assert texts(page, ".ranking h3") == ["eadpr", "bm25"]
-    verdicts = texts(visit("#question=q4&a=eadpr&b=dpr"), ".forms tfoot strong")
-    assert verdicts == ["any piece: without another sentence it falls as much or more"] * 2
 
 
 def test_the_answers_of_readers_say_whether_they_are_right_and_from_how_much(visit):

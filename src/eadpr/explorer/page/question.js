@@ -48,7 +48,7 @@ export function question(data, state, place, found, go, around) {
     legendOfMarks(data.evidence),
     sideBySide(data, a, b, found),
     h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
-    found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages.get(one.passage)))
+    found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages.get(one.passage), found.rankings))
       : h("p", {}, "Neither the source nor BM25 gives this question a positive passage, so nothing was cut."),
   ];
 }
@@ -130,7 +130,7 @@ function drawWires(box, wires) {
   }));
 }
 
-function positive(data, arms, one, passage) {
+function positive(data, arms, one, passage, rankings) {
   const forms = Object.keys(one.scores);
   const places = [...new Set(arms)].map((arm) => data.arms.indexOf(arm));
   const scored = places.filter((place) => forms.some((form) => one.scores[form][place] !== null));
@@ -148,7 +148,7 @@ function positive(data, arms, one, passage) {
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "the passage"), scored.map((place) => h("th", { scope: "col" }, data.arms[place])), h("th", { scope: "col" }, "what is cut"))),
       h("tbody", {}, forms.map((form) => h("tr", {}, h("th", { scope: "row" }, data.forms[form] || form.replaceAll("_", " ")),
         scored.map((place) => h("td", {}, cell(form, place))), h("td", { class: "words" }, cutOf(form, one, passage.text))))),
-      evidenceOrAny(one.scores, scored)));
+      ranksOfForms(one.scores, scored, rankings, passage.number)));
 }
 
 /* Cosines are no larger than 1 and differ by less. */
@@ -156,21 +156,26 @@ function digitsOf(scores) {
   return scores.every((score) => Math.abs(score) <= 1.001) ? 4 : 2;
 }
 
-/* The distractor against the placebo, the same question that controlled AA-evidence asks of all positives. */
-function evidenceOrAny({ positive, distractor, placebo }, places) {
-  if (!positive || !distractor || !placebo) return null;
-  const digits = digitsOf(positive);
-  const cell = (place) => {
-    const [whole, without, other] = [positive, distractor, placebo].map((scores) => scores[place]);
-    if ([whole, without, other].includes(null)) return "–";
-    const said = without >= whole ? "not the evidence: the score does not fall without it"
-      : other > without ? "the evidence: without another sentence the score is higher"
-        : "any piece: without another sentence it falls as much or more";
-    return [h("strong", {}, said), h("br"), h("small", {}, `${whole.toFixed(digits)} as it is; ${without.toFixed(digits)} (${signed(without - whole, digits)}) without`
-      + ` evidence, ${other.toFixed(digits)} (${signed(other - whole, digits)}) without another sentence`)];
+/* Where the passage stands as it is, without its evidence and without another sentence, among the other passages shown. */
+function ranksOfForms(scores, places, rankings, number) {
+  const forms = [["positive", ""], ["distractor", "without its evidence "], ["placebo", "without another sentence "]];
+  if (!forms.every(([form]) => scores[form])) return null;
+  const rank = (form, place) => {
+    const ranked = rankings[place].find(({ passage }) => passage.number === number);
+    if (ranked && form === "positive") return ordinal(ranked.rank);
+    const others = rankings[place].filter((other) => other !== ranked);
+    const above = others.filter(({ score }) => score > scores[form][place]).length;
+    return above < others.length ? ordinal(above + 1) : `below ${ordinal(above)}`;
   };
-  return h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "which piece matters?"), places.map((place) => h("td", { class: "words" }, cell(place))),
-    h("td", { class: "words" }, "both were cut alike")));
+  const cell = (place) => (forms.some(([form]) => scores[form][place] === null) || !rankings[place].length ? "–"
+    : forms.map(([form, words]) => `${words}${rank(form, place)}`).join("; "));
+  return h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "its rank"), places.map((place) => h("td", { class: "words" }, cell(place))),
+    h("td", { class: "words" }, "both were cut alike; evidence counts where the rank falls without it alone")));
+}
+
+function ordinal(n) {
+  const tens = n % 100 > 10 && n % 100 < 14;
+  return `${n}${(!tens && ["", "st", "nd", "rd"][n % 10]) || "th"}`;
 }
 
 function cutOf(form, one, text) {
