@@ -1,4 +1,4 @@
-"""Show what was measured as one HTML file, question by question. By hand: `eadpr explore`."""
+"""Show what was measured as one HTML file, question by question."""
 
 from eadpr.settings.command import stage
 

@@ -9,7 +9,6 @@ import zlib
 import pytest
 
 from eadpr.evaluation.outcomes import Outcomes
-from eadpr.explorer import command as explore_command
 from eadpr.explorer import explore
 from eadpr.explorer.config import Explore, ExploreInputs
 from eadpr.explorer.page import make_page, pack
@@ -20,8 +19,7 @@ from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import PairScore, Ranked
 from stages import explore as stage
 from tests import explorer_toy
-from tests.evaluated import REPORT, SETS, evaluated, write_config
-from tests.explorer_toy import WITH_ALL
+from tests.evaluated import REPORT, SETS, evaluated
 
 pytestmark = pytest.mark.explorer
 
@@ -43,8 +41,8 @@ def unpacked(html: bytes, name: str):
     return json.loads(zlib.decompress(base64.b64decode(block)))
 
 
-def explored(inputs, tmp_path, settings=REPORT, sets=SETS, **options) -> bytes:
-    explore.run(inputs, tmp_path / "page.html", "toy", settings, sets, **options)
+def explored(inputs, tmp_path, settings=REPORT, sets=SETS) -> bytes:
+    explore.run(inputs, tmp_path / "page.html", "toy", settings, sets)
     return (tmp_path / "page.html").read_bytes()
 
 
@@ -119,13 +117,6 @@ def test_a_fused_ranking_and_a_collection_without_pairs_are_shown(copied, tmp_pa
     assert all(positive["scores"] == {} for detail in unpacked(html, "details0") for positive in detail["positives"])
 
 
-def test_arms_sets_and_depth_are_chosen_by_hand(inputs, tmp_path):
-    html = explored(inputs, tmp_path, arms=["eadpr", "bm25"], question_sets=["more/dev"], depth=1)
-    columns = unpacked(html, "columns")
-    assert (columns["arms"], columns["ids"], columns["depth"]) == (["eadpr", "bm25"], ["q4", "q5"], 1)
-    assert all(len(ranking) == 1 for detail in unpacked(html, "details0") for ranking in detail["ranked"])
-
-
 def test_the_same_inputs_give_the_same_bytes_and_no_script_ends_early(inputs, tmp_path):
     html = explored(inputs, tmp_path)
     assert html == explored(inputs, tmp_path)
@@ -136,15 +127,6 @@ def test_the_same_inputs_give_the_same_bytes_and_no_script_ends_early(inputs, tm
         pack(float("nan"))
 
 
-@pytest.mark.parametrize(("options", "named"), [
-    ({"arms": ["ance"]}, r"--arm ance: .* bm25, dpr, eadpr"),
-    ({"question_sets": ["nq/test"]}, r"--set nq/test: .* main/dev, more/dev"),
-])  # fmt: skip
-def test_bad_choices_are_named(inputs, tmp_path, options, named):
-    with pytest.raises(ValueError, match=named):
-        explored(inputs, tmp_path, WITH_ALL, **options)
-
-
 def test_missing_inputs_and_those_of_another_collection_are_named(inputs, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"notes\.json .*dvc repro"):
         explored(inputs._replace(report=tmp_path), tmp_path)
@@ -153,27 +135,11 @@ def test_missing_inputs_and_those_of_another_collection_are_named(inputs, tmp_pa
         explored(inputs._replace(rankings=tmp_path), tmp_path)
 
 
-def test_the_command_finds_the_collection_and_the_outputs_of_the_pipeline(copied, tmp_path, monkeypatch):
-    (tmp_path / "data").mkdir()
-    folder = shutil.move(copied.records.parent, tmp_path / "data" / "toy")
-    shutil.move(folder / "toy", tmp_path / "reports" / "toy")
-    monkeypatch.chdir(tmp_path)
-    options = {"arm": ["eadpr"], "question_set": [], "depth": 3, "out": None}
-    with pytest.raises(ValueError, match="--collection: none is named; known are none"):
-        explore_command.main(collection=None, **options)
+def test_rankings_that_are_not_active_are_deleted(copied, tmp_path):
+    paths = {name: path for name, path in copied._asdict().items() if name != "report"}
+    files.write_text(copied.rankings / "old" / "evaluate.parquet", "")
     active = Explore(rankings=["bm25", "dpr", "eadpr"])
-    config = folder / "configs" / "explore.json"
-    config.parent.mkdir()
-    write_config(config, report=REPORT, sets=SETS, explore=active)
-    with pytest.raises(ValueError, match=r"--collection: .other. .*known are toy"):
-        explore_command.main(collection="other", **options)
-    summary = explore_command.main(collection=None, **options)
-    assert re.fullmatch(r"5 questions, 1 rankings, \d\.\d MB in explore-toy\.html", summary)
-    inputs, *_ = explore.find_outputs(folder, tmp_path / "reports" / "toy")
-    paths = {name: path for name, path in inputs._asdict().items() if name != "report"}
-    files.write_text(inputs.rankings / "old" / "evaluate.parquet", "")
-    out = tmp_path / "reports" / "toy.html"
-    said = stage.main.main(REPORT, SETS, active, **paths, measured=inputs.report, out=out)
-    assert said.startswith(f"explore: deleted {inputs.rankings / 'old'}, a ranking")
-    assert out.exists()
-    assert not (inputs.rankings / "old").exists()
+    printed = stage.main.main(REPORT, SETS, active, **paths, measured=copied.report, out=tmp_path / "toy.html")
+    assert printed.startswith(f"explore: deleted {copied.rankings / 'old'}, a ranking")
+    assert (tmp_path / "toy.html").exists()
+    assert not (copied.rankings / "old").exists()

@@ -12,7 +12,6 @@ COMMANDS = {
     "add": "eadpr.settings.add_command:main",
     "convert": "eadpr.publishing.command:convert_checkpoint",
     "describe": "eadpr.studies.describe:main",
-    "explore": "eadpr.explorer.command:main",
     "export": "eadpr.evaluation.command:main",
     "probe-model": "eadpr.library.command:main",
     "publish": "eadpr.publishing.command:publish",

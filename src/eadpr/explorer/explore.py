@@ -1,6 +1,6 @@
 """The stage `explore`: one HTML file to look at results in, question by question (`eadpr.explorer.page`)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pandas as pd
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions, read_members
 from eadpr.explorer import gather, words
-from eadpr.explorer.config import Explore, ExploreInputs
+from eadpr.explorer.config import ExploreInputs
 from eadpr.explorer.page import make_page
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
@@ -18,7 +18,7 @@ from eadpr.report.differences import compare, is_fixed
 from eadpr.report.notes import NOTES
 from eadpr.report.summary import MeasuredRows, load_rows
 from eadpr.runtime import files
-from eadpr.runtime.section import Sets, read
+from eadpr.runtime.section import Sets
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Question
@@ -27,29 +27,17 @@ DEPTH = 20  # passages of each ranking
 DIGITS = 5  # of a figure of the overview
 
 
-def run(
-    inputs: ExploreInputs,
-    out: Path,
-    collection: str,
-    settings: ReportArms,
-    sets: Sets,
-    *,
-    arms: Sequence[str] = (),
-    question_sets: Sequence[str] = (),
-    depth: int = DEPTH,
-) -> str:
-    """Write the page and return a summary of it."""
-    _check_names("arm", arms, [name for names in settings.rows.values() for name in names])
-    _check_names("set", question_sets, sets.evaluate)
-    shown = [*dict.fromkeys(arms)] or [names[0] for names in settings.rows.values()]
-    questions = load_questions(inputs.records, read_members(inputs.records, question_sets or sets.evaluate))
-    rankings = [gather.read_ranking(inputs.rankings / name / "evaluate.parquet", questions, depth) for name in shown]
+def run(inputs: ExploreInputs, out: Path, collection: str, settings: ReportArms, sets: Sets) -> str:
+    """Write the page, with the first training of each row of the report, and return a summary of it."""
+    shown = [names[0] for names in settings.rows.values()]
+    questions = load_questions(inputs.records, read_members(inputs.records, sets.evaluate))
+    rankings = [gather.read_ranking(inputs.rankings / name / "evaluate.parquet", questions, DEPTH) for name in shown]
     numbers = {}
     records = list(read_questions(inputs.records / "questions.parquet", questions.ids.to_pylist()))
     details = list(gather.details(inputs, shown, records, rankings, settings, numbers))
     data = {
         "collection": collection,
-        "depth": depth,
+        "depth": DEPTH,
         "arms": shown,
         "descriptions": [words.describe_ranking(name, settings) for name in shown],
         "readersOfPaths": settings.of_paths,
@@ -65,33 +53,6 @@ def run(
     with files.replacing(out) as temporary:
         temporary.write_bytes(page)
     return f"{len(questions.ids):,} questions, {len(shown)} rankings, {len(page) / 1e6:.1f} MB in {out}"
-
-
-def find_collection(data: Path, name: str | None) -> str:
-    """Return the collection's name, the only one if none is named; raises ValueError where it was not measured."""
-    available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
-    if name is None and len(available) == 1:
-        return available[0]
-    if name not in available:
-        problem = "none is named" if name is None else f"{name!r} was not measured"
-        known = ", ".join(available) or "none: run `dvc repro`"
-        raise ValueError(f"--collection: {problem}; known are {known}")
-    return name
-
-
-def find_outputs(collection: Path, report: Path) -> tuple[ExploreInputs, ReportArms, Sets]:
-    """Return the inputs and settings that the pipeline made for a collection."""
-    names = ("records", "positives", "evidence.parquet", *ExploreInputs._fields[3:-1])
-    inputs = ExploreInputs(*(collection / name for name in names), report)
-    config = collection / "configs" / "explore.json"
-    settings, sets, _ = read(config, report=ReportArms, sets=Sets, explore=Explore)
-    return inputs, settings, sets
-
-
-def _check_names(option: str, names: Sequence[str], available: Iterable[str]) -> None:
-    for name in names:
-        if name not in available:
-            raise ValueError(f"--{option} {name}: was not measured; known are {', '.join(available)}")
 
 
 def _question_columns(questions: MeasuredQuestions, records: Sequence[Question]) -> dict[str, Any]:

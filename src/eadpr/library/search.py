@@ -31,6 +31,18 @@ class RankedPassage(NamedTuple):
     sentence: ScoredSentence | None
 
 
+def find_collection(data: Path, name: str | None) -> str:
+    """Return the collection's name, the only one if none is named; raises ValueError where it was not measured."""
+    available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
+    if name is None and len(available) == 1:
+        return available[0]
+    if name not in available:
+        problem = "none is named" if name is None else f"{name!r} was not measured"
+        known = ", ".join(available) or "none: run `dvc repro`"
+        raise ValueError(f"--collection: {problem}; known are {known}")
+    return name
+
+
 def choose_arm(collection: Path) -> str:
     """Return the encoded active arm that validation prefers, or the first; the first active one where none is."""
     explore, report, _ = read(collection / "configs" / "explore.json", explore=Explore, report=ReportArms, sets=Sets)

@@ -14,9 +14,8 @@ def main(
     as_json: bool = typer.Option(False, "--json", help="JSON in the place of text."),
 ) -> str:
     """Show the best passages for a question, with the sentence that it matches: eadpr search "who wrote Hamlet"."""
-    from eadpr.explorer.explore import find_collection
     from eadpr.library import search
 
-    folder = Path("data") / find_collection(Path("data"), collection)
+    folder = Path("data") / search.find_collection(Path("data"), collection)
     passages = search.find_passages(folder, arm or search.choose_arm(folder), question, k)
     return search.write_json(passages) if as_json else search.write_text(passages, bold=sys.stdout.isatty())
