@@ -42,14 +42,13 @@ class Stage(NamedTuple):
 
 FEW = "few"  # the records, with fewer questions
 JOINED = {"records": "records", "positives": "positives"}
-DISTRACTORS = {"sources": "", "raw": "", **JOINED, "evidence": "evidence.parquet", "ranking": "rankings/bm25"}
 EXAMPLES = {"positives": "positives", "negatives": "negatives", "distractors": "distractors", "out": "examples"}
 STAGES = (
     Stage("prepare", "prepare.json", {"sources": "", "raw": "", "out": "records"}),
     Stage("bm25", "bm25.json", {"records": FEW, "out": "rankings/bm25"}),
     Stage("positives", "positives.json", {"records": "records", "ranking": "rankings/bm25", "out": "positives"}),
     Stage("evidence", "evidence.json", {**JOINED, "annotator": "../annotator", "out": "evidence.parquet"}),
-    Stage("distractors", "distractors.json", {**DISTRACTORS, "out": "distractors"}),
+    Stage("distractors", "distractors.json", {**JOINED, "evidence": "evidence.parquet", "out": "distractors"}),
     Stage("negatives", "dpr/negatives.json", {**JOINED, "ranking": "rankings/bm25", "out": "negatives"}),
     Stage("examples", "eadpr/examples.json", EXAMPLES),
     Stage("encode", "encode.json", {"records": "records", "model": "../base", "out": "vectors"}),

@@ -45,7 +45,7 @@ def test_the_preferred_arm_is_named_with_what_was_compared(tmp_path):
     assert note.startswith(
         "Validation prefers **dpr**: the positives of 9 held-out questions stand among 40 passages at"
     )
-    assert "from 0: dpr 1.50, untrained 2.50. `eadpr publish --to FOLDER` takes it." in note
+    assert "from 0: dpr 1.50, untrained 2.50. `eadpr publish dpr --to FOLDER` takes it." in note
     assert note.endswith("questions and passages: mined.")
     write_logs(tmp_path, {"dpr": 3.5}, {})
     (note,) = note_validation(tmp_path / "training", ["untrained", "dpr"])

@@ -133,7 +133,6 @@ def asked(name: str) -> dict[str, Requirement]:
         (("gpu",), ("requirements/gpu.txt",)),
         (("lora",), ("requirements/lora.txt",)),
         (("ray",), ("requirements/ray.txt",)),
-        (("onnx",), ("requirements/onnx.txt",)),
     ],
 )
 def test_the_pins_of_the_pipeline_lie_in_the_ranges(extras, files):

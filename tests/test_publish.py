@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-import subprocess
 import sys
 from functools import partial
 from types import SimpleNamespace
@@ -14,12 +13,11 @@ from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import maxsim
 
-from benchmarks import publishing as measured
 from eadpr.library.scorers import make_scorer
 from eadpr.publishing import card, folder
 from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
-from eadpr.search.encode import encode
+from eadpr.search.encode import embed, encode
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, Passage
 from eadpr.training.config import AUTO, ResolvedSettings
@@ -35,7 +33,7 @@ pytestmark = pytest.mark.publishing
 QUESTIONS = ["where was ada born", " w1 w2’s w3 ", "capital w5 w6 w7"]
 TRAINED = {"encoder": {}, "loss": {"tau1": 1.0}, "train": {"steps": 5}}
 REPORT = {
-    "report": {"resamples": 200, "seed": 0, "columns": ["top1", "controlled_aa"]},
+    "report": {"resamples": 200, "seed": 0, "confidence": 0.95, "columns": ["top1", "controlled_aa"]},
     "sets": {"evaluate": ["t/dev"]},
 }
 VALUES = {
@@ -78,33 +76,53 @@ def make_of(at, question, passage, passages=None):
     return made
 
 
-def publish(made, out, *, parts=(), arm="arm"):
+def publish(made, out, *, vectors=False, arm="arm"):
     about = card.describe_arm(VALUES, made, arm, name=out.name, license="other")
-    write_card = partial(card.write_card, about, made, parts=parts, commit="c0ffee")
-    folder.publish(arm, made, out, parts=parts, card=write_card)
+    write_card = partial(card.write_card, about, made, vectors=vectors, commit="c0ffee")
+    folder.publish(arm, made, out, vectors=vectors, card=write_card)
 
 
 def texts(made):
     return [(row.title, row.text) for row in tables.rows(made / "records" / "passages.parquet", Passage)]
 
 
+def run_card(folder, passages, questions=QUESTIONS):
+    """What the Python blocks of the folder's card leave behind, with these texts in place of its own."""
+    code = "\n".join(re.findall(r"```python\n(.*?)```", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL))
+    for name, put in (
+        ("FOLDER", repr(str(folder))), ("asked", f"[question(text) for text in {questions!r}]"),
+        ("passages", f"[passage(*pair) for pair in {passages!r}]"),
+    ):  # fmt: skip
+        code, count = re.subn(rf"(?m)^{name} = .*$", lambda match, line=f"{name} = {put}": line, code)
+        assert count == 1, name
+    left = {}
+    exec(code, left)
+    return left
+
+
+def vectors_of(model, passages):
+    """The pipeline's own vectors of QUESTIONS and of passages, float32."""
+    asking, reading = load(model, "question"), load(model, "passage")
+    titles, bodies = zip(*passages, strict=True)
+    return embed(asking, asking.question_ids(QUESTIONS)), embed(reading, reading.passage_ids(titles, bodies))
+
+
+def check_scores(left, questions, passages):
+    """Every library of the card scores as the pipeline, those that search stored vectors as float16 allows."""
+    ours = questions @ passages.T
+    beir, rows = left["ForBeir"](), [{"title": title, "text": text} for title, text in left["PASSAGES"]]
+    found = {"scores": left["scores"], "beir": beir.encode_queries(QUESTIONS) @ beir.encode_corpus(rows).T}
+    for name, scores in found.items():
+        np.testing.assert_allclose(scores, ours, atol=1e-5 * max(1, np.abs(ours).max()), rtol=0, err_msg=name)
+    np.testing.assert_allclose(left["of_numpy"], ours, atol=2e-2 * max(1, np.abs(ours).max()), rtol=0)
+    assert left["best"][0] == f"p{left['of_numpy'][0].argmax()}"
+
+
 def test_the_cards_code_scores_as_the_pipeline(tmp_path):
     made = make(tmp_path, shared=False, pooling="cls")
-    publish(made, tmp_path / "published", parts=["vectors", "onnx"])
-    ours = measured.reference(made / "models" / "arm", QUESTIONS, texts(made))
-    left = measured.run_card(tmp_path / "published", QUESTIONS, texts(made))
-    found = measured.others(left, [f"p{i}" for i in range(37)], depth=10)
-    assert len(found) == 6
-    for name, (rows, scores) in found.items():
-        stored = name in measured.STORED  # of float16 vectors
-        expected = np.take_along_axis(ours.scores, rows, 1)
-        np.testing.assert_allclose(scores, expected, atol=2e-2 if stored else 1e-5, rtol=0, err_msg=name)
-        best = -np.sort(-ours.scores, axis=1)[:, :10]
-        np.testing.assert_allclose(expected, best, atol=4e-2 if stored else 2e-5, rtol=0, err_msg=name)
-    vectors = np.load(tmp_path / "published" / "vectors" / "vectors.npy")
-    exact = ours.questions @ vectors.astype(np.float32).T
-    for name in ("faiss", "numpy"):
-        assert measured.compared(found[name], exact, 10) == (pytest.approx(0, abs=1e-5), len(QUESTIONS))
+    publish(made, tmp_path / "published", vectors=True)
+    left = run_card(tmp_path / "published", texts(made)) | {"PASSAGES": texts(made)}
+    check_scores(left, *vectors_of(made / "models" / "arm", texts(made)))
 
 
 def test_the_card_of_an_arm_of_tokens_scores_as_the_pipeline(tmp_path):
@@ -113,7 +131,7 @@ def test_the_card_of_an_arm_of_tokens_scores_as_the_pipeline(tmp_path):
         (made / "models" / "arm" / "encoder.json").read_text()
     ) | {"unit": "token"})  # fmt: skip
     publish(made, tmp_path / "published")
-    left = measured.run_card(tmp_path / "published", QUESTIONS, texts(made))
+    left = run_card(tmp_path / "published", texts(made))
     titles, bodies = zip(*texts(made), strict=True)
     score = make_scorer(made / "models" / "arm").score
     ours = np.stack([score([question] * len(titles), titles, bodies) for question in QUESTIONS])
@@ -124,37 +142,14 @@ def test_the_card_of_an_arm_of_tokens_scores_as_the_pipeline(tmp_path):
     np.testing.assert_allclose(sums, ours * np.array([[len(tokens)] for tokens in asked]), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize(("unit", "shared", "parts"), [
-    ("token", False, []), ("token", True, ["vectors"]),
-])  # fmt: skip
-def test_parts_that_no_library_matches_are_refused(tmp_path, unit, shared, parts):
+@pytest.mark.parametrize(("shared", "vectors"), [(False, False), (True, True)])
+def test_what_no_library_matches_is_refused(tmp_path, shared, vectors):
     made = make(tmp_path, shared=shared)
     path = made / "models" / "arm" / "encoder.json"
-    write_json(path, json.loads(path.read_text()) | {"unit": unit})
-    with pytest.raises(ValueError, match=f"{unit} .encoder.unit.*encoder.shared"):
-        publish(made, tmp_path / "published", parts=parts)
+    write_json(path, json.loads(path.read_text()) | {"unit": "token"})
+    with pytest.raises(ValueError, match=r"tokens .encoder.unit.*encoder\.shared"):
+        publish(made, tmp_path / "published", vectors=vectors)
     assert not (tmp_path / "published").exists()
-
-
-def test_pyserini_finds_the_same_without_a_java_of_ones_own(tmp_path):
-    made = make(tmp_path, shared=False)
-    out = tmp_path / "eadpr"  # the name that Pyserini itself would take for DPR's classes
-    publish(made, out, parts=["vectors"])
-    code = (
-        "import json, sys; from benchmarks import publishing as p\n"
-        "left = p.run_card(p.Path(sys.argv[1]), *json.loads(sys.argv[2]), pyserini=True)\n"
-        "print(json.dumps([[(hit.docid, float(hit.score)) for hit in left['searcher'].search(one, k=5)]"
-        " for one in left['asked']]))"
-    )
-    words = [sys.executable, "-c", code, str(out), json.dumps([QUESTIONS, texts(made)])]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr[-2000:]
-    ours = measured.reference(made / "models" / "arm", QUESTIONS, texts(made)).questions
-    exact = ours @ np.load(out / "vectors" / "vectors.npy").astype(np.float32).T
-    for hits, scores in zip(json.loads(done.stdout.splitlines()[-1]), exact, strict=True):
-        best = np.argsort(-scores, kind="stable")[:5]
-        assert [docid for docid, _ in hits] == [f"p{row}" for row in best]
-        assert [score for _, score in hits] == pytest.approx(scores[best].tolist(), abs=1e-5)
 
 
 KINDS = {
@@ -180,19 +175,14 @@ def test_a_published_encoder_has_the_vectors_that_it_has_in_the_pipeline(tmp_pat
         for weight in question.model.parameters():
             weight.data *= 1.1
     made, out = make_of(tmp_path, question, passage), tmp_path / "published"
-    publish(made, out, parts=["vectors", "onnx"])
-    ours = measured.reference(made / "models" / "arm", QUESTIONS, texts(made))
-    left = measured.run_card(out, QUESTIONS, texts(made))
-    found = measured.others(left, [f"p{i}" for i in range(37)], depth=37)
-    assert ("transformers" in found) == ("layers" not in kind)
-    for name, (rows, scores) in found.items():
-        expected = np.take_along_axis(ours.scores, rows, 1)
-        atol = (2e-2 if name in measured.STORED else 1e-5) * max(1, np.abs(ours.scores).max())
-        np.testing.assert_allclose(scores, expected, atol=atol, rtol=0, err_msg=name)
-    np.testing.assert_allclose(left["model"].encode_query(left["asked"]), ours.questions, atol=1e-5, rtol=0)
+    publish(made, out, vectors=True)
+    ours = vectors_of(made / "models" / "arm", texts(made))
+    left = run_card(out, texts(made)) | {"PASSAGES": texts(made)}
+    check_scores(left, *ours)
+    np.testing.assert_allclose(left["model"].encode_query(left["asked"]), ours[0], atol=1e-5, rtol=0)
     titles, passages = zip(*texts(made)[:3], strict=True)
     scores = make_scorer(out).score(QUESTIONS, titles, passages)
-    np.testing.assert_allclose(scores, np.diag(ours.scores[:, :3]), atol=1e-4)
+    np.testing.assert_allclose(scores, np.diag(ours[0] @ ours[1][:3].T), atol=1e-4)
     text = (out / "README.md").read_text()
     assert ("which is their cosine" in text) == (question.settings.similarity == "cosine")
     assert f"multiplied by {question.settings.loss_scale:g} in the loss" in text
@@ -264,26 +254,6 @@ def test_a_tokenizer_without_padding_is_refused(tmp_path):
         publish(made, tmp_path / "published")
 
 
-def write_validation(made, **ranks):
-    for arm, rank in ranks.items():
-        log = {"validation": {"average_rank": rank}, "validation_questions": 5, "validation_passages": 9}
-        write_json(made / "training" / arm / "metrics.json", log | {"validation_pool": "x"})
-
-
-def test_the_arm_that_validation_prefers_is_published_by_default(tmp_path):
-    """A repeat of an arm stands for nothing by itself, and an untrained encoder is no result of a training."""
-    made = make(tmp_path)
-    active = VALUES["active"] | {"arm2": {"repeats": "arm", "seed": 2, "init": "base"}}
-    write_validation(made, arm=3.0, arm2=0.0, later=2.0, untrained=4.0)
-    assert card.choose_arm(made, active) == "later"
-    write_validation(made, untrained=1.0)
-    with pytest.raises(ValueError, match="validation prefers untrained; name the arm"):
-        card.choose_arm(made, active)
-    write_json(made / "training" / "arm" / "metrics.json", {})
-    with pytest.raises(ValueError, match="validation prefers no arm; name the arm"):
-        card.choose_arm(made, {"arm": {}})
-
-
 class Wrapper:
     """MTEB's, as far as ours needs it: MTEB is not among the packages of the tests."""
 
@@ -296,8 +266,8 @@ def test_the_pages_code_finds_the_same_in_vector_databases_and_mteb(tmp_path, mo
     fake = SimpleNamespace(models=SimpleNamespace(SentenceTransformerEncoderWrapper=Wrapper), types=kinds)
     monkeypatch.setitem(sys.modules, "mteb", fake)
     made = make(tmp_path)
-    publish(made, tmp_path / "published", parts=["vectors"])
-    ours = measured.reference(made / "models" / "arm", QUESTIONS[:1], texts(made)).questions[0]
+    publish(made, tmp_path / "published", vectors=True)
+    ours = vectors_of(made / "models" / "arm", texts(made))[0][0]
     scores = np.load(tmp_path / "published" / "vectors" / "vectors.npy").astype(np.float32) @ ours
     expected = [(f"p{row}", pytest.approx(scores[row], abs=1e-5)) for row in np.argsort(-scores, kind="stable")[:10]]
     page = (ROOT / "docs" / "howto" / "publish.md").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
 from string import Template
@@ -11,40 +11,16 @@ from typing import Any
 from huggingface_hub import ModelCard, ModelCardData
 
 from eadpr.evaluation.outcomes import Outcomes
-from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.report import markdown
-from eadpr.report.config import UNTRAINED
-from eadpr.report.notes import read_validation
+from eadpr.report.config import Sampling
+from eadpr.report.differences import compare
 from eadpr.runtime import files
-from eadpr.runtime.model_folders import SIDES
 from eadpr.settings.yaml import COLLECTIONS
 from eadpr.training.config import NO_PROMPTS, ResolvedSettings
 from eadpr.training.encoder import TextEncoder
 
 TEMPLATE = Path(__file__).with_name("card.md")
-POOL = {
-    "cls": "pooled = states[:, 0]",
-    "mean": 'mask = inputs["attention_mask"].unsqueeze(-1)\n    pooled = (states * mask).sum(1) / mask.sum(1)',
-    "last": 'last = inputs["attention_mask"].shape[1] - 1 - inputs["attention_mask"].flip(1).argmax(1)\n'
-    "    pooled = states[torch.arange(len(states)), last]",
-}
-RETURN = {"dot": "return pooled", "cosine": "return torch.nn.functional.normalize(pooled, dim=-1)"}
 FORBIDS = re.compile(r"\bNC\b|\bnc\b|[Nn]on-?commercial|commercial use")
-CONFIDENCE = 0.95
-
-Measures = dict[str, dict[str, Interval]]  # by question set and metric
-
-
-def choose_arm(folder: Path, active: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the active arm that validation prefers; raises ValueError where that is none, or the first encoder."""
-    arms = [arm for arm, entry in active.items() if entry.get("repeats") is None]  # a first training stands for all
-    validation = read_validation(folder / "training", arms)
-    arm = validation and validation.preferred
-    if arm in (None, UNTRAINED):
-        raise ValueError(
-            f"{folder}: validation prefers {arm or 'no arm'}; name the arm to publish ({', '.join(active)})"
-        )
-    return arm
 
 
 def describe_arm(
@@ -87,54 +63,40 @@ def describe_sources(collection: str) -> str:
     return " ".join([*parts, *(f"Of {name}: {describe_sources(name)}" for name in others)])
 
 
-def read_measures(outcomes: Path, config: Path) -> Measures:
-    """Return the columns of the report that the arm has, computed with the report's settings."""
-    settings = files.read_json(config)
-    report, table = settings["report"], Outcomes([outcomes])
-    measures: Measures = {name: {} for name in settings["sets"]["evaluate"]}
-    for name, by_metric in measures.items():
-        for metric in report["columns"]:
-            values = table.of_training(0, name, metric)
-            if len(values):
-                by_metric[metric] = paired_bootstrap(
-                    values["sums"], 0 * values["sums"], counts=values["counts"],
-                    resamples=report["resamples"], seed=report["seed"], confidence=CONFIDENCE,
-                ).questions  # fmt: skip
-    return measures
+def measure_table(outcomes: Path, report: Mapping[str, Any], sets: list[str]) -> str:
+    """Return a table of the report's columns that the arm has, a column per question set, computed with the report's
+    settings."""
+    sampling, table = Sampling(**{name: report[name] for name in Sampling.model_fields}), Outcomes([outcomes])
+    head, columns = ["%"], []
+    for name in sets:
+        sides = ((table.of_trainings(name, metric), [], False) for metric in report["columns"])
+        intervals = [measured and measured.interval for measured in compare(sides, sampling)]
+        head.append(f"{name} ({max((interval.n for interval in intervals if interval), default=0):,} questions)")
+        columns.append([markdown.bounded(interval) if interval else markdown.NONE for interval in intervals])
+    rows = [[markdown.title(metric), *cells] for metric, *cells in zip(report["columns"], *columns, strict=True)]
+    return markdown.table(head, [row for row in rows if {*row[1:]} != {markdown.NONE}])
 
 
 def write_card(
-    about: Mapping[str, str | None], folder: Path, encoder: TextEncoder, parts: Collection[str], commit: str
+    about: Mapping[str, str | None], folder: Path, encoder: TextEncoder, *, vectors: bool, commit: str
 ) -> str:
     """Return the text of the card of an arm of the folder data/<collection>; `encoder` is the one of passages."""
-    measures = read_measures(folder / "outcomes" / f"{about['arm']}.parquet", folder / "configs" / "report.json")
+    report = files.read_json(folder / "configs" / "report.json")
+    outcomes = folder / "outcomes" / f"{about['arm']}.parquet"
     training, settings = files.read_json(folder / "configs" / about["arm"] / "train.json"), encoder.settings
     training |= {"encoder": settings.model_dump(), "loss": training["loss"] | {"scale": settings.loss_scale}}
     sections = [f'"{name}": {json.dumps(training[name], ensure_ascii=False)}' for name in ("encoder", "loss", "train")]
-    separator = _choose_separator(encoder)
     values = {
-        **about, **settings.model_dump(), **_texts(settings, separator), "commit": commit, "separator": separator,
-        "dim": encoder.token_dim or encoder.dim, "pool": f"{POOL[settings.pooling]}\n    {RETURN[settings.similarity]}",
-        "scale": f"{settings.loss_scale:g}", "normalised": settings.similarity == "cosine",
-        "question_side": "" if settings.shared else SIDES[0], "passage_side": "" if settings.shared else SIDES[1],
-        "measured": _table(measures), "training": "{" + ",\n ".join(sections) + "}",
+        **about, **settings.model_dump(), **_expressions(encoder), "commit": commit,
+        "dim": encoder.token_dim or encoder.dim, "scale": f"{settings.loss_scale:g}",
+        "question_prompt": repr(settings.prompts.question), "passage_prompt": repr(settings.prompts.passage),
+        "measured": measure_table(outcomes, report["report"], report["sets"]["evaluate"]),
+        "confidence": f"{100 * report['report']['confidence']:g}", "training": "{" + ",\n ".join(sections) + "}",
     }  # fmt: skip
-    blocks = {"always", settings.title, *parts}
-    if by_token := settings.unit == "token":
-        blocks.add("token")
-    else:
-        blocks |= {"vector", "one" if settings.shared else "two", settings.similarity}
-    if FORBIDS.search(f"{about['data']} {about['base']}"):
-        blocks.add("forbidden")
-    if settings.prompts != NO_PROMPTS:
-        blocks.add("prompts")
-    if (
-        encoder.projection is None and not by_token
-    ):  # of transformers and Pyserini, neither has layers above the pooled state
-        blocks.add("transformers")
-        if "vectors" in parts and settings.pooling != "last":
-            blocks.add("pyserini")
-    pieces = re.split(r"<!-- ([\w ]+) -->\n", TEMPLATE.read_text(encoding="utf-8"))
+    pieces = re.split(r"<!-- (\w+) -->\n", TEMPLATE.read_text(encoding="utf-8"))
+    blocks = _choose_blocks(
+        settings, vectors=vectors, forbidden=bool(FORBIDS.search(f"{about['data']} {about['base']}"))
+    )
     body = "".join(piece for name, piece in zip(pieces[1::2], pieces[2::2], strict=True) if name in blocks)
     metadata = ModelCardData(
         license=about["license"], base_model=about["base_model"], library_name="sentence-transformers",
@@ -144,40 +106,25 @@ def write_card(
     return f"---\n{metadata.to_yaml()}\n---\n\n{Template(body).substitute(values)}"
 
 
-def _choose_separator(encoder: TextEncoder) -> str:
-    """Return the separator by which one string gets the tokens of a passage, whose title and text may be a pair."""
-    if encoder.settings.title != "pair":
-        return " "
-    token = encoder.tokenizer.sep_token or ""
-    pair = encoder.passage_ids(["title"], ["text"])
-    # RoBERTa's pairs have two.
-    return 2 * token if encoder.passage_ids([""], [f"title{2 * token}text"]) == pair else token
+def _choose_blocks(settings: ResolvedSettings, *, vectors: bool, forbidden: bool) -> set[str]:
+    """Return the names of the template's blocks that this card has."""
+    by_token = settings.unit == "token"
+    blocks = {"always", settings.title}
+    blocks |= {"token"} if by_token else {"vector", "one" if settings.shared else "two", settings.similarity}
+    optional = {"vectors": vectors, "forbidden": forbidden, "prompts": settings.prompts != NO_PROMPTS}
+    return blocks | {name for name, present in optional.items() if present}
 
 
-def _texts(settings: ResolvedSettings, separator: str) -> dict[str, str]:
-    """Return the card's expressions of a question and a passage, and of lists of them behind their prompts."""
-    question, passage = "text.strip()", "text.strip()"
-    if settings.title == "pair":
+def _expressions(encoder: TextEncoder) -> dict[str, str]:
+    """Return the card's expressions of a question and a passage, and the separator by which one string gets the tokens
+    of a passage, whose title and text may be a pair."""
+    question, passage, separator = "text.strip()", "text.strip()", " "
+    if encoder.settings.title == "pair":
         question = """text.replace("’", "'").strip()"""
-    if settings.title != "none":
+        token = encoder.tokenizer.sep_token or ""
+        pair = encoder.passage_ids(["title"], ["text"])
+        # RoBERTa's pairs have two.
+        separator = 2 * token if encoder.passage_ids([""], [f"title{2 * token}text"]) == pair else token
+    if encoder.settings.title != "none":
         passage = f'f"{{title.strip()}}{separator}{{text.strip()}}" if title.strip() else text.strip()'
-    prompted = {"question": question, "passage": passage}
-    for name, prompt in (("asked", settings.prompts.question), ("passages", settings.prompts.passage)):
-        text = f"{prompt!r} + text" if prompt else "text"
-        text = f"({text}).lower()" if settings.lowercase else text
-        prompted[name] = name if text == "text" else f"[{text} for text in {name}]"
-    return prompted | {
-        "question_prompt": repr(settings.prompts.question),
-        "passage_prompt": repr(settings.prompts.passage),
-    }
-
-
-def _table(measures: Measures) -> str:
-    heads = ["%"]
-    for name, by_metric in measures.items():
-        heads.append(f"{name} ({max((interval.n for interval in by_metric.values()), default=0):,} questions)")
-    rows = []
-    for metric in dict.fromkeys(metric for by_metric in measures.values() for metric in by_metric):
-        intervals = [by_metric.get(metric) for by_metric in measures.values()]
-        rows.append([markdown.title(metric), *(markdown.bounded(i) if i else markdown.NONE for i in intervals)])
-    return markdown.table(heads, rows)
+    return {"question": question, "passage": passage, "separator": separator}

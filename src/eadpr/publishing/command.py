@@ -1,20 +1,15 @@
 """The commands `eadpr publish` and `eadpr convert`."""
 
-from __future__ import annotations
-
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
 import typer
 
-Part = StrEnum("Part", ["vectors", "onnx"])  # Typer takes no list of literals
-
 
 def publish(
-    arm: str = typer.Argument(None, help="A trained, measured active arm; by default the best by validation."),
+    arm: str = typer.Argument(..., help="A trained, measured active arm."),
     to: Path = typer.Option(..., help="New folder, written whole or not at all."),
-    parts: list[Part] = typer.Option([], "--with", help="What else to write; repeat it."),
+    vectors: bool = typer.Option(False, "--vectors", help="Write the vectors of the collection's passages too."),
     license: str = typer.Option("other", help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0."),
     collection: str = typer.Option(None, help="By default the one in params.yaml."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
@@ -26,10 +21,9 @@ def publish(
 
     values = load(params)
     source = Path("data") / (collection or values["collection"])
-    arm = arm or card.choose_arm(source, values["active"])
     about = card.describe_arm(values, source, arm, name=to.name, license=license)
-    write_card = partial(card.write_card, about, source, parts=parts, commit=provenance.commit())
-    folder.publish(arm, source, to, parts=parts, card=write_card)
+    write_card = partial(card.write_card, about, source, vectors=vectors, commit=provenance.commit())
+    folder.publish(arm, source, to, vectors=vectors, card=write_card)
     return f"publish: {arm} of {source.name} in {to}"
 
 

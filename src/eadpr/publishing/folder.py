@@ -1,25 +1,28 @@
-"""A trained arm as one folder for other libraries: sentence-transformers and transformers, and on demand FAISS,
-numpy, Pyserini and ONNX Runtime.
+"""A trained arm as one folder for other libraries: sentence-transformers and, on demand, vectors for numpy.
 
 A shared encoder is the folder itself; two encoders have a subfolder each, and sentence-transformers' `Router` chooses
 between them.
 """
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
-from eadpr.publishing import parts as optional
+import numpy as np
+
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import SIDES
-from eadpr.search.vectors import Vectors
+from eadpr.search.vectors import DTYPE, Vectors
+from eadpr.storage import tables
+from eadpr.storage.records import Passage
 from eadpr.training.encoder import Encoders, TextEncoder, load, settings_of
 from eadpr.training.self_description import MODEL, SETTINGS
 
 LIBRARY = "sentence_transformers"
+BLOCK = 65_536  # vectors at a time
 
 
-def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card: Callable[[TextEncoder], str]) -> None:
+def publish(arm: str, collection: Path, out: Path, *, vectors: bool, card: Callable[[TextEncoder], str]) -> None:
     """Write an arm of the folder data/<collection> to the new folder `out`, whole or not at all.
 
     Raises FileNotFoundError for an arm that is not trained, ValueError if `out` is not empty or the model cannot be
@@ -29,11 +32,11 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
     settings = settings_of(model)
-    parts, by_token = list(parts), settings.unit == "token"
-    if by_token and (parts or not settings.shared):
+    by_token = settings.unit == "token"
+    if by_token and (vectors or not settings.shared):
         raise ValueError(
             f"{model} matches tokens (encoder.unit), and encoder.shared is {settings.shared}; published can be: one"
-            " vector of a passage, or tokens of one encoder (encoder.shared: true) without --with"
+            " vector of a passage, or tokens of one encoder (encoder.shared: true) without --vectors"
         )
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     folders = ("", "") if settings.shared else SIDES
@@ -45,14 +48,21 @@ def publish(arm: str, collection: Path, out: Path, *, parts: Iterable[str], card
             _write_router(folder)
         if by_token:
             _write_tokens(folder, encoders.passage)
-        if "onnx" in parts:
-            for subfolder, encoder in dict(zip(folders, encoders, strict=True)).items():
-                optional.write_onnx(encoder, folder / subfolder / "onnx" / "model.onnx")
-        if "vectors" in parts:
-            vectors = Vectors(collection / "vectors" / arm, passages, model)
-            optional.write_vectors(vectors, passages, folder / "vectors")
+        if vectors:
+            _write_vectors(Vectors(collection / "vectors" / arm, passages, model), passages, folder / "vectors")
         shutil.copyfile(model / SETTINGS, folder / SETTINGS)  # what our own commands read
         files.write_text(folder / "README.md", card(encoders.passage))
+
+
+def _write_vectors(vectors: Vectors, passages: Path, folder: Path) -> None:
+    """Write `vectors.npy` (P, D) float16 and `docid`, an id per line."""
+    folder.mkdir()
+    matrix = np.lib.format.open_memmap(folder / "vectors.npy", "w+", DTYPE, (vectors.rows, vectors.dim))
+    for first, block in vectors.blocks(BLOCK):
+        matrix[first : first + len(block)] = block
+    matrix.flush()
+    ids = tables.read(passages, Passage, ["id"]).column("id").to_pylist()
+    files.write_text(folder / "docid", "".join(f"{passage_id}\n" for passage_id in ids))
 
 
 def _write_tokens(folder: Path, encoder: TextEncoder) -> None:

@@ -16,7 +16,6 @@ from eadpr.report.differences import compare
 from eadpr.runtime import files
 
 NOTES = "notes.json"  # in the report's folder: of the collection, of each set, and the lines of Counts
-PUBLISH = " `eadpr publish --to FOLDER` takes it."
 # For arms below each of these.
 REMEDIES = {
     UNTRAINED: "Train with smaller steps (`{command} ++collections.{collection}.settings.train.learning_rate=1e-5`), or"
@@ -67,7 +66,11 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         f" {validation.passages:,} passages at this rank on average, from 0:"
         f" {', '.join(f'{arm} {rank:.2f}' for arm, rank in by_rank)}."
     )
-    note += " No training made the encoder better." if preferred == UNTRAINED else PUBLISH
+    note += (
+        " No training made the encoder better."
+        if preferred == UNTRAINED
+        else f" `eadpr publish {preferred} --to FOLDER` takes it."
+    )
     if validation.others:
         note += f" Not compared, for want of the same questions and passages: {', '.join(validation.others)}."
     return [note]
