@@ -10,14 +10,12 @@ import pytest
 
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.explorer import explore
-from eadpr.explorer.config import Explore, ExploreInputs
+from eadpr.explorer.config import ExploreInputs
 from eadpr.explorer.page import make_page, pack
 from eadpr.report.differences import compare
-from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import PairScore, Ranked
-from stages import explore as stage
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS, evaluated
 
@@ -133,13 +131,3 @@ def test_missing_inputs_and_those_of_another_collection_are_named(inputs, tmp_pa
     tables.write(tmp_path / "bm25" / "evaluate.parquet", Ranked, [Ranked("other", "p1", 1, 2.0)])
     with pytest.raises(ValueError, match=r"bm25/evaluate\.parquet has no passages for the 5 questions"):
         explored(inputs._replace(rankings=tmp_path), tmp_path)
-
-
-def test_rankings_that_are_not_active_are_deleted(copied, tmp_path):
-    paths = {name: path for name, path in copied._asdict().items() if name != "report"}
-    files.write_text(copied.rankings / "old" / "evaluate.parquet", "")
-    active = Explore(rankings=["bm25", "dpr", "eadpr"])
-    printed = stage.main.main(REPORT, SETS, active, **paths, measured=copied.report, out=tmp_path / "toy.html")
-    assert printed.startswith(f"explore: deleted {copied.rankings / 'old'}, a ranking")
-    assert (tmp_path / "toy.html").exists()
-    assert not (copied.rankings / "old").exists()

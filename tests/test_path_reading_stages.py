@@ -84,7 +84,7 @@ def test_metrics_by_hand(toy, tmp_path):
     found = evaluated(toy, tmp_path, rows)
     expected = {"em": 3 / 5, "f1": 3 / 5, "sp_em": 3 / 5, "sp_f1": 11 / 15, "joint_em": 2 / 5, "joint_f1": 8 / 15}
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-    assert (found["n"], found["n_supporting"], found["n_read"], found["n_without_answers"]) == (5, 5, 4, 0)
+    assert (found["n"], found["n_supporting"], found["n_read"]) == (5, 5, 4)
     kinds = found["by_hop_type"]
     assert {kind: (of["n"], of["joint_em"], of["em"]) for kind, of in kinds.items()} == {
         "bridge": (4, 0.25, 0.5),

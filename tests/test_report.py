@@ -19,7 +19,7 @@ from eadpr.evaluation.statistics import Interval
 from eadpr.readers.report import report_readers
 from eadpr.report import markdown, plots
 from eadpr.report import write as report
-from eadpr.report.config import MeasuredBy, ReportArms
+from eadpr.report.config import ReportArms
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
@@ -255,27 +255,6 @@ def test_the_scores_behind_awareness_of_the_evidence_stand_beside_those_of_their
     points = read_csv(inputs, "score_differences", arm="dpr", question_set="main/dev")
     above = points[points["low"].astype(float) >= 0].groupby("metric")["share"].apply(lambda x: x.astype(float).sum())
     assert above.to_dict() == {"aa_evidence": 0.5, "placebo": 1.0, "controlled_aa_evidence": 0.0}
-
-
-def test_files_of_inactive_arms_are_deleted(inputs):
-    paths = toy.report_inputs(inputs)
-    folders = (paths.outcomes, paths.pairs, paths.training, paths.negatives, paths.examples)
-    shutil.copyfile(paths.outcomes / "bm25.parquet", paths.outcomes / "hybrid.parquet")
-    before = {path for folder in folders for path in folder.iterdir()}
-    for path in (paths.outcomes / "stale.parquet", paths.pairs / "stale.parquet"):
-        path.write_bytes(b"")
-    for folder in folders[2:]:
-        files.write_json(folder / "stale" / "report.json", {})
-    fused = changed(fused=["hybrid"])
-    removed = report.remove_inactive(paths, fused)
-    assert ({path.stem for path in removed}, {path.parent for path in removed}) == ({"stale"}, set(folders))
-    assert {path for folder in folders for path in folder.iterdir()} == before
-    assert report.remove_inactive(paths, REPORT) == [paths.outcomes / "hybrid.parquet"]
-    answers = paths.outcomes / "answers" / "x" / "dpr.parquet"
-    files.write_text(answers, "")
-    reading = MeasuredBy(by=["x"], trainings={"dpr": ["dpr"]})
-    assert report.remove_inactive(paths, changed(reading=reading)) == []
-    assert report.remove_inactive(paths, REPORT) == [answers.parent.parent]
 
 
 @pytest.mark.parametrize(("arms", "compare", "expected"), [

@@ -42,9 +42,8 @@ def collection(tmp_path, monkeypatch):
         encode(records / "passages.parquet", model, folder / "vectors" / arm, **how)
     shared = {"sets": small.SETS, "machine": small.MACHINE}
     small.write_config(folder / "configs" / "retrieve.json", retrieve=small.RETRIEVE, **shared)
-    report = REPORT.model_dump() | {"trainings": {arm: [arm] for arm in ("dpr", "eadpr", "late")}}
-    explore = {"rankings": ["bm25", "eadpr", "late", "dpr"]}
-    small.write_config(folder / "configs" / "explore.json", report=report, explore=explore, sets=small.SETS)
+    report = REPORT.model_dump() | {"trainings": {arm: [arm] for arm in ("eadpr", "late", "dpr")}}
+    small.write_config(folder / "configs" / "explore.json", report=report, sets=small.SETS)
     write_logs(folder, {"dpr": None, "eadpr": None, "late": None}, {})
     return folder
 

@@ -1,9 +1,7 @@
-"""Inputs and settings of the stage `explore`; the stage `configs` names the rankings."""
+"""Inputs of the stage `explore`."""
 
 from pathlib import Path
 from typing import NamedTuple
-
-from eadpr.runtime.section import Section
 
 
 class ExploreInputs(NamedTuple):
@@ -17,9 +15,3 @@ class ExploreInputs(NamedTuple):
     rankings: Path
     outcomes: Path
     report: Path
-
-
-class Explore(Section):
-    """`rankings` are all that the pipeline makes."""
-
-    rankings: list[str]

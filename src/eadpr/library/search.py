@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.explorer.config import Explore
 from eadpr.library.pointing import ScoredSentence, point_by
 from eadpr.library.scorers import load_encoders
 from eadpr.report.config import ReportArms
@@ -45,8 +44,8 @@ def find_collection(data: Path, name: str | None) -> str:
 
 def choose_arm(collection: Path) -> str:
     """Return the encoded active arm that validation prefers, or the first; the first active one where none is."""
-    explore, report, _ = read(collection / "configs" / "explore.json", explore=Explore, report=ReportArms, sets=Sets)
-    arms = [name for name in explore.rankings if name in report.trainings]
+    report, _ = read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets)
+    arms = [*report.trainings]
     if not arms:
         raise ValueError(f"{collection} has no trained arm; name one with --arm")
     encoded = [arm for arm in arms if (collection / "vectors" / arm).exists()]

@@ -19,7 +19,7 @@ from eadpr.storage.records import Outcome
 DIGITS = 6  # of every number in a JSON file
 # Metrics that only count: the names they are shown under, with the column of `MEANS` to show.
 COUNTED = {
-    "ranked": {"n": "n", "n_ranked": "above", "deepest_rank": "highest"},
+    "ranked": {"n": "n", "n_ranked": "above"},
     "read": {"n": "n", "n_read": "above"},
     "no_answers": {"n_without_answers": "n"},
     "unjudged": {"n_unjudged": "n"},
@@ -31,7 +31,7 @@ MACRO = "macro"
 KEYS = ["row", "question_set", "by", "group", "metric"]
 MEANS = " UNION ALL ".join(
     f"""SELECT question_set, '{by}' AS "by", {group} AS "group", metric, avg(value::DOUBLE) AS mean, count(*) AS n,
-        count(*) FILTER (WHERE value > 0) AS above, max(value) AS highest, min({engine.POSITION}) AS place
+        count(*) FILTER (WHERE value > 0) AS above, min({engine.POSITION}) AS place
     FROM outcomes LEFT JOIN positions USING (question_id) WHERE {group} IS NOT NULL GROUP BY ALL"""
     for by, group in {"": "''", **{kind: f'"{kind}"' for kind in KINDS}}.items()
 )
@@ -99,10 +99,6 @@ def _counts(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
         for name, column in names.items():
             counted = rows if name == "n" else rows[rows["by"] == ""]
             yield counted.assign(metric=name, n=counted[column], mean=np.nan)
-            if metric in ("no_answers", "unjudged"):  # a set without such questions has a count of 0
-                without = set(groups["question_set"]) - set(rows["question_set"])
-                zeros = pd.DataFrame({"question_set": sorted(without)})
-                yield zeros.assign(by="", group="", metric=name, n=0, mean=np.nan)
 
 
 def _macro_means(groups: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:

@@ -6,8 +6,8 @@ trained with several seeds has one row: means over its trainings. What near-dupl
 stands in sections that the stage adds.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import chain, product
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -87,37 +87,6 @@ def headlines(
     if "accuracy" in evidence:
         shown["evidence"] = {"accuracy": evidence["accuracy"]}
     return shown
-
-
-def delete_inactive(folder: Path, active: Collection[Path]) -> list[Path]:
-    """Delete and return the paths in the folder that are not active and hold nothing active: a folder that DVC hashes
-    whole must equal a fresh clone's."""
-    deleted = []
-    for path in sorted(folder.glob("[!.]*")):
-        if any(path in file.parents for file in active):
-            deleted += delete_inactive(path, active)
-        elif path not in active:
-            files.discard(path)
-            deleted.append(path)
-    return deleted
-
-
-def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
-    """Delete the files of arms that are no longer active, and return their paths."""
-    folders = (inputs.training, inputs.negatives, inputs.examples)
-    active = set()
-    for name in chain.from_iterable(settings.rows.values()):
-        active |= {inputs.outcomes / f"{name}.parquet", inputs.pairs / f"{name}.parquet"}
-        active |= {folder / name for folder in folders}
-    wings = (
-        ("robustness", settings.robustness, ""),
-        ("reading", settings.reading, ".parquet"),
-        ("answers", settings.reading, ".parquet"),
-    )
-    for kind, measured, suffix in wings:
-        names = chain.from_iterable(measured.trainings.values())
-        active |= {inputs.outcomes / kind / by / f"{name}{suffix}" for by, name in product(measured.by, names)}
-    return [path for folder in (inputs.outcomes, inputs.pairs, *folders) for path in delete_inactive(folder, active)]
 
 
 def _counts(inputs: ReportInputs, by_row: dict[str, Any], settings: ReportArms) -> list[str]:

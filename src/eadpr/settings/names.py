@@ -41,7 +41,6 @@ SECTIONS = {
 GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("path_reader", "recipes")} | {
     "endpoint": "eadpr.writers.config:EndpointTask",
     "examples": "eadpr.supervision.examples:ArmExamples",
-    "explore": "eadpr.explorer.config:Explore",
     "near_duplicates": "eadpr.robustness.config:Generation",
     "report": "eadpr.report.config:ReportArms",
     "robustness": "eadpr.robustness.config:Robustness",

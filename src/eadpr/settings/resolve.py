@@ -182,7 +182,6 @@ def _shared_sections(
     """Return the sections that are the same for all entries, and not as they stand in params.yaml."""
     kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
     robustness = layout.robustness
-    repeats = [arm for arm, edges in layout.active.items() if edges.repeats is not None]
     return {
         "source": collection.source.of_sets(collection.sets, settings.prepare).model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
@@ -190,7 +189,6 @@ def _shared_sections(
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
         "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, models),
         "robustness": {"counts": robustness.counts},
-        "explore": {"rankings": ["bm25", *_trainings(layout), *repeats, *layout.fused, *layout.multihop]},
     }  # fmt: skip
 
 
