@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
-from eadpr.writers.config import EndpointTask
+from eadpr.writers.config import Endpoint
 from tests.loopback import serving
 
 
@@ -57,9 +57,9 @@ def chatting() -> Iterator[Server]:
         yield server
 
 
-def task(server: Server, **changes) -> EndpointTask:
+def task(server: Server, **changes) -> Endpoint:
     values = {
         "url": server.url, "model": "m", "key_variable": "MY_KEY", "prompt": "{question} | {title} | {text}",
         "temperature": 0.5, "top_p": 0.95, "max_tokens": 7,
     }  # fmt: skip
-    return EndpointTask(**values | changes)
+    return Endpoint(**values | changes)

@@ -50,7 +50,6 @@ def test_a_distractor_lacks_all_chosen_spans():
     (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0], strategy="answer"), "holds_answer"),
     (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), "nothing_left"),
     (pair(), evidence(chosen=[]), "no_evidence"),
-    (pair(), evidence(Span(0, 14), chosen=[]), "unreadable_reply"),
     (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), "no_answer"),
 ])  # fmt: skip
 def test_reasons(of, found, reason):

@@ -15,7 +15,7 @@ from eadpr.supervision import answer_nll, evidence, qa_model, small_t5
 from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.distractors import write_distractors
-from eadpr.supervision.evidence import Annotate, Choose, choose_by_nll, find_by_rule, find_evidence, windows
+from eadpr.supervision.evidence import Annotate, choose_by_nll, find_by_rule, find_evidence, windows
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.qa_model import Manifest, Model, Prompt, write_manifest
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
@@ -138,10 +138,9 @@ MANIFEST = Manifest("build", PROMPT, [Model("m", [])], {})
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
-@pytest.mark.parametrize("by", [None, Choose(lambda found: ([0] for _ in found), [])])
-def test_a_passage_without_text_has_no_evidence(text, by):
+def test_a_passage_without_text_has_no_evidence(text):
     """Some of HotpotQA's pages have no sentence."""
-    (row,) = Annotate(PSEUDO, MANIFEST, None, by)([pair(text=text)])
+    (row,) = Annotate(PSEUDO, MANIFEST, None)([pair(text=text)])
     assert (row.spans, row.chosen) == ([], [])
 
 
@@ -206,12 +205,10 @@ def test_the_stage_writes_every_strategy_of_every_pair_in_order(stage, monkeypat
     assert first.chosen == [int(np.argmax([span.nll for span in first.spans]))]
 
 
-@pytest.mark.parametrize("by", [None, Choose(lambda found: ([0] for _ in found), [])])
-def test_a_model_that_chooses_nothing_is_not_loaded(by, stage, monkeypatch):
-    strategies = EVIDENCE.strategies if by else ["gold"]
+def test_a_model_that_chooses_nothing_is_not_loaded(stage, monkeypatch):
     monkeypatch.setattr(qa_model, "load", lambda *_, **__: pytest.fail("loaded"))
-    settings = EVIDENCE.model_copy(update={"strategies": strategies})
-    assert find_evidence(settings, SEPARATE, HARDWARE, **stage, chooser=by) == 6 * len(strategies)
+    settings = EVIDENCE.model_copy(update={"strategies": ["gold"]})
+    assert find_evidence(settings, SEPARATE, HARDWARE, **stage) == 6
 
 
 def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):

@@ -11,7 +11,7 @@ from eadpr.runtime.section import Sets
 from eadpr.settings import checks
 from eadpr.settings import resolve as params
 from eadpr.settings.yaml import SettingError
-from eadpr.writers.config import EndpointTask, Writer
+from eadpr.writers.config import Endpoint, Writer
 from tests.repository import ROOT
 
 WHOLE = params.load(ROOT / "params.yaml")
@@ -164,7 +164,7 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
     expected = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
     assert files["report.json"]["report"]["robustness"]["trainings"] == expected
-    values["endpoint"]["writing"]["temperature"] = 0.7
+    values["endpoint"]["temperature"] = 0.7
     after = params.configs(values)
     assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
 
@@ -178,18 +178,8 @@ def test_who_writes_near_duplicates_is_told_to_their_stage_alone():
     kinds = ["removed", "endpoint", "given"]
     files = params.configs(with_changes(values, {"robustness": MEASURED | {"generators": kinds}}))
     rule, endpoint, given = (files[f"near_duplicates/{kind}.json"]["writer"] for kind in kinds)
-    assert (rule, type(Writer.model_validate(endpoint).settings), given["settings"]) == (None, EndpointTask, None)
+    assert (rule, type(Writer.model_validate(endpoint).settings), given["settings"]) == (None, Endpoint, None)
     assert [[file["path"] for file in writer["texts"]] for writer in (endpoint, given)] == [[], ["own.jsonl"]]
-
-
-def test_an_endpoint_that_finds_evidence_is_told_to_that_stage_alone():
-    before = params.configs(GOOD)
-    assert before["evidence.json"]["endpoint"] is None
-    files = params.configs(changed("annotator.model", "endpoint"))
-    assert {name for name in files if files[name] != before[name]} == {"annotator.json", "evidence.json"}
-    assert files["evidence.json"]["endpoint"]["prompt"] == GOOD["endpoint"]["evidence"]["prompt"]
-    other = with_changes(GOOD, {"annotator.model": "endpoint", "endpoint.writing.temperature": 0.1})
-    assert params.configs(other) == files
 
 
 def recipe_of(file: dict) -> tuple:

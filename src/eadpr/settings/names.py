@@ -39,7 +39,6 @@ SECTIONS = {
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
 GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("path_reader", "recipes")} | {
-    "endpoint": "eadpr.writers.config:EndpointTask",
     "examples": "eadpr.supervision.examples:ArmExamples",
     "near_duplicates": "eadpr.robustness.config:Generation",
     "report": "eadpr.report.config:ReportArms",

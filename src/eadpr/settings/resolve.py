@@ -28,7 +28,7 @@ from eadpr.settings.yaml import load as load
 from eadpr.training.config import Loss
 
 # Values of `model` that are neither a folder nor a hub name.
-BUILT = {"base": ("scratch",), "annotator": ("build", "none", "endpoint"), "reader": (None,)}
+BUILT = {"base": ("scratch",), "annotator": ("build", "none"), "reader": (None,)}
 HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
@@ -185,7 +185,6 @@ def _shared_sections(
     return {
         "source": collection.source.of_sets(collection.sets, settings.prepare).model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
-        "endpoint": _endpoint(settings, "evidence") if settings.annotator.model == "endpoint" else None,
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
         "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, models),
         "robustness": {"counts": robustness.counts},
@@ -229,18 +228,11 @@ def _writer(collection: Collection, resolved: Settings, kind: str) -> dict[str, 
     """Return the settings of a writer, None if no writer has this name."""
     match kind:
         case "endpoint":
-            return {"by": kind, "settings": _endpoint(resolved, "writing"), "texts": []}
+            return {"by": kind, "settings": _section(resolved, "endpoint"), "texts": []}
         case "given":
             texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
             return {"by": kind, "settings": None, "texts": texts}
     return None
-
-
-def _endpoint(resolved: Settings, use: str) -> dict[str, Any]:
-    """Return the settings of the endpoint for one use of it."""
-    endpoint = _section(resolved, "endpoint")
-    uses = {name: endpoint.pop(name) for name in ("writing", "evidence")}
-    return endpoint | uses[use]
 
 
 def _model_files(section: str, settings: Section) -> dict[str, Any]:

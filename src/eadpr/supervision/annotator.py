@@ -54,7 +54,7 @@ def build_annotator(
     prompt = Prompt(settings.prompt, settings.lowercase)
     if settings.model != "build":
         manifest = Manifest(settings.model, prompt, [], {})
-        if settings.model not in ("none", "endpoint"):
+        if settings.model != "none":
             model_folders.check(settings.model, model_files)
             qa_model.load(settings.model, revision=settings.revision)
             manifest = Manifest("given", prompt, [Model(settings.model, [])], model_files.sha256, settings.revision)

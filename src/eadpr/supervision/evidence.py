@@ -1,7 +1,6 @@
 """Stage `evidence`: which spans of a positive passage make its question answerable, by several strategies.
 
-pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1), or a language
-          model's choice (`Choose`)
+pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1)
 gold      the sentences that hold what the source annotated
 sentence  every sentence that holds an answer (PiCL, section 5.3, as do the next two)
 window    some tokens around every answer
@@ -17,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,14 +41,6 @@ _WORD = re.compile(r"\S+")
 Score = Callable[[int, Sequence[Request]], np.ndarray]  # (index of a model of the manifest, requests) -> nll of each
 
 
-class Choose(NamedTuple):
-    """A language model that chooses evidence: `choose` takes pairs with their spans and yields, for each, the indices
-    of the evidence, or None for an unreadable reply. `key` holds everything that decides the choice."""
-
-    choose: Callable[[Sequence[tuple[Pair, list[Span]]]], Iterator[list[int] | None]]
-    key: list[Any]
-
-
 def find_evidence(
     settings: EvidenceSettings,
     sets: Sets,
@@ -60,7 +50,6 @@ def find_evidence(
     positives: Path,
     annotator_folder: Path,
     out: Path,
-    chooser: Choose | None = None,
 ) -> int:
     """Write a row for every strategy and positive (`settings.positive`: each or the first) of the questions trained or
     evaluated on; return the number of rows. Finished shards stay in the cache until `out` is written."""
@@ -68,7 +57,7 @@ def find_evidence(
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positive_table, annotator_folder]
-    key = machine.key(__file__, inputs, settings, sets, hardware, *(chooser.key if chooser else []))
+    key = machine.key(__file__, inputs, settings, sets, hardware)
     ids = questions.read_question_ids(records / "question_sets.parquet", [*sets.learnt, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         pair_table = workspace / "pairs.parquet"
@@ -80,10 +69,9 @@ def find_evidence(
         shards = [workspace / f"{number:06d}.parquet" for number in range(-(-total // SHARD))]
         missing = [number for number, shard in enumerate(shards) if not cache.intact(shard)]
         if missing:
-            needed = "pseudo" in settings.strategies and chooser is None
-            models = range(len(manifest.models)) if needed else []
+            models = range(len(manifest.models)) if "pseudo" in settings.strategies else []
             load = functools.partial(qa_model.load_scorers, annotator_folder, manifest, hardware, models)
-            make = functools.partial(annotate_shards, pair_table, manifest, settings, hardware, shards, SHARD, chooser)
+            make = functools.partial(annotate_shards, pair_table, manifest, settings, hardware, shards, SHARD)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
                 for count in jobs.make_shards(load, make, missing, hardware):
@@ -102,12 +90,11 @@ def annotate_shards(
     hardware: Machine,
     shards: Sequence[Path],
     size: int,
-    chooser: Choose | None,
     models: Sequence[QaModel],
 ) -> Callable[[int], Iterator[int]]:
     """Return the function that writes the evidence of `size` pairs of `pair_table` to one of the files `shards`, by its
     number, and yields their count."""
-    annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, settings, hardware), chooser)
+    annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, settings, hardware))
 
     def write_shard(number: int) -> Iterator[int]:
         shard = pairs.read_range(pair_table, first=number * size, count=size)
@@ -125,7 +112,6 @@ class Annotate:
     settings: EvidenceSettings
     manifest: Manifest
     score: Score
-    chooser: Choose | None = None
 
     def __call__(self, pairs: Sequence[Pair]) -> Iterator[Evidence]:
         strategies = self.settings.strategies
@@ -143,18 +129,11 @@ class Annotate:
             yield from (rows[strategy] for strategy in strategies)
 
     def _find_pseudo(self, pairs: Sequence[Pair]) -> list[Evidence]:
-        """Return a row for each pair. Nothing is chosen for a pair without a target or without text, or whose reply by
-        a language model is unreadable; a pair that it finds no evidence in has no spans either."""
+        """Return a row for each pair. Nothing is chosen for a pair without a target or without text."""
         segments = [spans.segment(pair.passage) for pair in pairs]
         rows = [_row(pair, "pseudo", cut, []) for pair, cut in zip(pairs, segments, strict=True)]
         # Some of HotpotQA's pages have no text.
         askable = [i for i, pair in enumerate(pairs) if pair.target and segments[i]]
-        if self.chooser:
-            choices = self.chooser.choose([(pairs[i], segments[i]) for i in askable])
-            for i, chosen in zip(askable, choices, strict=True):
-                if chosen is not None:
-                    rows[i] = rows[i]._replace(chosen=chosen, spans=rows[i].spans if chosen else [])
-            return rows
         indices_by_model = defaultdict[int, list[int]](list)
         for i, model in zip(askable, self.manifest.assign([pairs[i].question.id for i in askable]), strict=True):
             indices_by_model[model].append(i)

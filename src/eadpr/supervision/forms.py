@@ -8,7 +8,6 @@ A row of evidence that has no distractor has one of these reasons; with one of t
 
 no_answer         the question has no answer to look for in the passage
 no_evidence, no_placebo  the strategy chose nothing
-unreadable_reply  a language model was asked for the evidence, and no reply could be read
 nothing_left      no letter or digit remains, as of a passage of one span
 holds_answer      an answer is still in the text, and the strategy is one of ANSWER_FREE
 answer_lost       no answer is left after a placebo is taken out (a pattern may match the words around an answer)
@@ -115,8 +114,7 @@ def _cut(pair: Pair, evidence: Evidence) -> Attempt:
             return Attempt(NO_ANSWER, None)
         if evidence.strategy in PLACEBOS:
             return Attempt("no_placebo", None)
-        unreadable = evidence.strategy == "pseudo" and evidence.spans
-        return Attempt("unreadable_reply" if unreadable else NO_EVIDENCE, None)
+        return Attempt(NO_EVIDENCE, None)
     removed = evidence.chosen_spans
     rest = without(pair.passage.text, removed)
     if not any(character.isalnum() for character in rest):

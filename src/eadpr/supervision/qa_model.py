@@ -43,7 +43,7 @@ class Model(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """`source` is build, given, or, without models, the setting annotator.model (none or endpoint). A user's model has
+    """`source` is build, given, or, without models, the setting annotator.model (none). A user's model has
     `hashes` if it is a folder (see `ModelFiles`), and may have a `revision` if it is a name."""
 
     source: str

@@ -17,54 +17,27 @@ def fill_prompt(prompt: str, **values: str) -> str:
     return _FIELD.sub(lambda match: values.get(match[1], match[0]), prompt)
 
 
-def _with_fields(required: tuple[str, ...], optional: tuple[str, ...]) -> AfterValidator:
-    def check(prompt: str) -> str:
-        fields = set(_FIELD.findall(prompt))
-        if not set(required) <= fields <= {*required, *optional}:
-            must, may = (" and ".join(f"{{{field}}}" for field in names) for names in (required, optional))
-            raise ValueError(f"must hold {must}, and no other fields than {may}")
-        return prompt
-
-    return AfterValidator(check)
-
-
-WritingPrompt = Annotated[str, _with_fields(("text",), ("question", "title"))]
-EvidencePrompt = Annotated[str, _with_fields(("question", "spans"), ("answer", "title"))]
+def _check_prompt(prompt: str) -> str:
+    fields = set(_FIELD.findall(prompt))
+    if not {"text"} <= fields <= {"text", "question", "title"}:
+        raise ValueError("must hold {text}, and no other fields than {question} and {title}")
+    return prompt
 
 
 URL = r"^https?://[^@\s?#]+$"  # no user:password@, which would be written to config files
 
 
-class Server(Section):
-    """`key_variable` names the environment variable of the key, never the key; None sends none."""
+class Endpoint(Section):
+    """A language model and its prompt. `key_variable` names the environment variable of the key, never the key; None
+    sends none."""
 
     url: str = Field(pattern=URL)
     model: str = Field(min_length=1)
     key_variable: str | None = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    temperature: float = Field(ge=0)
     top_p: float = Field(gt=0, le=1)
     max_tokens: int = Field(ge=1)
-
-
-class ToWrite(Section):
-    prompt: WritingPrompt
-    temperature: float = Field(ge=0)
-
-
-class ToFindEvidence(Section):
-    prompt: EvidencePrompt
-    temperature: float = Field(ge=0)
-
-
-class Endpoint(Server):
-    writing: ToWrite
-    evidence: ToFindEvidence
-
-
-class EndpointTask(Server):
-    """A server and the prompt of one task, which the stage `configs` takes from `Endpoint`."""
-
-    prompt: str
-    temperature: float = Field(ge=0)
+    prompt: Annotated[str, AfterValidator(_check_prompt)]
 
 
 class Writer(Section):
@@ -74,5 +47,5 @@ class Writer(Section):
     """
 
     by: WriterKind
-    settings: EndpointTask | None
+    settings: Endpoint | None
     texts: list[File]

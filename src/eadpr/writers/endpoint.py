@@ -21,7 +21,7 @@ from urllib3.util import Retry
 
 from eadpr.runtime import cache
 from eadpr.runtime.files import write_json
-from eadpr.writers.config import EndpointTask, fill_prompt
+from eadpr.writers.config import Endpoint, fill_prompt
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 TIMEOUT = (30.0, 300.0)  # seconds to connect, and without a byte
@@ -50,7 +50,7 @@ class Unanswerable(OSError):
     """The server refuses these messages and will refuse them again; others it may answer."""
 
 
-def generate_by_endpoint(settings: EndpointTask, seed: int) -> Generate:
+def generate_by_endpoint(settings: Endpoint, seed: int) -> Generate:
     """Return a generator that asks for a text by each number; one that was cut off or refused is None."""
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
@@ -67,7 +67,7 @@ def generate_by_endpoint(settings: EndpointTask, seed: int) -> Generate:
     return generate
 
 
-def complete(settings: EndpointTask, messages: list[dict[str, str]], *, seed: int | None = None) -> str | None:
+def complete(settings: Endpoint, messages: list[dict[str, str]], *, seed: int | None = None) -> str | None:
     """Return the model's answer without outer white space, from the cache if these messages were sent before.
 
     None stands for an answer that was cut off, at max_tokens or by a filter, and for messages that the server refuses.
