@@ -2,10 +2,7 @@
 
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
-from threading import Lock
 from types import SimpleNamespace
 
 import pytest
@@ -156,26 +153,6 @@ def test_a_setting_that_all_requests_share_stops_the_run(server, text):
     server.states = [(400, {}, text)]
     with pytest.raises(OSError, match=f"HTTP 400: .*{text}"):
         first_answer(server)
-
-
-def test_all_threads_of_a_process_share_the_requests_under_way(server):
-    """As the workers of a GPU do, each of which sends several at once."""
-    under_way, most, lock = [], [], Lock()
-
-    def answer(body: dict) -> str:
-        with lock:
-            under_way.append(1)
-            most.append(len(under_way))
-        time.sleep(0.05)
-        with lock:
-            under_way.pop()
-        return "Tea."
-
-    server.says = answer
-    with ThreadPoolExecutor(3) as workers:
-        calls = [partial(by_endpoint(server, seed), ADA, range(AT_ONCE)) for seed in range(3)]
-        assert [len(candidates) for candidates in workers.map(lambda call: call(), calls)] == [AT_ONCE] * 3
-    assert 1 < max(most) <= AT_ONCE
 
 
 # given

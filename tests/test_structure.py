@@ -32,7 +32,7 @@ CORE = (
 SIZES = {"src": 21_700, "core": 10_600, "stages": 600, "tests": 19_550, "benchmarks": 4_400}
 SOURCES = re.compile(r"corpus/|atlas/")  # readers of files and the generated collection
 # What stages add to the core.
-HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report|writers/evidence")
+HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report")
 WINGS = re.compile(r"(two_hops|readers|robustness|explorer|library|settings|studies|publishing)/(?!command)")
 
 

@@ -24,8 +24,9 @@ from eadpr.storage import questions, tables
 from eadpr.storage.records import NearDuplicate, Passage, Span
 from eadpr.supervision.fillers import pool_fillers
 from eadpr.supervision.pairs import read_pairs
-from eadpr.writers.choose import make_generator
 from eadpr.writers.config import Writer
+from eadpr.writers.endpoint import generate_by_endpoint
+from eadpr.writers.given import generate_from_files
 from eadpr.writers.original import Candidate, Generate, Original, find_defect, make_original, squash_spaces
 
 
@@ -92,7 +93,9 @@ def choose_generator(settings: Generation, writer: Writer | None, inputs: NearDu
             return by_rule(replaced(pool_fillers(inputs.records / "passages.parquet", settings.seed)))
         case "reordered":
             return by_rule(reordered(settings.seed))
-    return make_generator(writer, settings.seed, sources=inputs.sources, raw=inputs.raw)
+        case "endpoint":
+            return generate_by_endpoint(writer.settings, settings.seed)
+    return generate_from_files([(file, file.local(sources=inputs.sources, raw=inputs.raw)) for file in writer.texts])
 
 
 def near_duplicates(

@@ -7,12 +7,9 @@ The key is read from the environment, sent, and written nowhere. The package `op
 do not name, send it along redirects, show it in a server's complaint, and give up after half a minute.
 """
 
-import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import requests
@@ -20,13 +17,13 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from eadpr.runtime import cache
-from eadpr.runtime.files import write_json
+from eadpr.runtime.files import read_json, write_json
 from eadpr.writers.config import Endpoint, fill_prompt
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 TIMEOUT = (30.0, 300.0)  # seconds to connect, and without a byte
 PARAMETERS = {"model", "temperature", "top_p", "max_tokens"}  # the settings that a request repeats
-AT_ONCE = 8  # requests, of all threads together: evidence has several workers for a GPU
+AT_ONCE = 8  # requests
 COMPLAINT = 300  # characters of a reply that an error shows
 # With HTTP 400 and these words a server refuses these messages, by a filter or as too long; other messages may pass.
 REFUSED = re.compile(r"content_filter|context_length_exceeded|exceed_context_size|maximum context length")
@@ -40,14 +37,9 @@ RETRY = Retry(
     allowed_methods=None,
     raise_on_status=False,
 )
-LOCKS = [Lock() for _ in range(256)]  # by a key's first two digits: equal questions in several threads are asked once
 SESSION = requests.Session()
 for scheme in ("http://", "https://"):
-    SESSION.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE, pool_block=True, max_retries=RETRY))
-
-
-class Unanswerable(OSError):
-    """The server refuses these messages and will refuse them again; others it may answer."""
+    SESSION.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE, max_retries=RETRY))
 
 
 def generate_by_endpoint(settings: Endpoint, seed: int) -> Generate:
@@ -58,62 +50,34 @@ def generate_by_endpoint(settings: Endpoint, seed: int) -> Generate:
         if not original.text:
             return []
         prompt = fill_prompt(settings.prompt, question=question.question, title=title, text=original.text)
-        messages = [{"role": "user", "content": prompt}]
         seeds = [candidate_seed(seed, question.id, number) % 2**31 for number in numbers]  # what servers accept
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            texts = pool.map(lambda seed: complete(settings, messages, seed=seed), seeds)
+            texts = pool.map(lambda seed: complete(settings, prompt, seed=seed), seeds)
             return [Candidate(title, text) for text in texts]
 
     return generate
 
 
-def complete(settings: Endpoint, messages: list[dict[str, str]], *, seed: int | None = None) -> str | None:
-    """Return the model's answer without outer white space, from the cache if these messages were sent before.
+def complete(settings: Endpoint, prompt: str, *, seed: int) -> str | None:
+    """Return the model's answer without outer white space, from the cache if this was asked before.
 
-    None stands for an answer that was cut off, at max_tokens or by a filter, and for messages that the server refuses.
-    `seed` is sent, so that each seed has its own answer. Raises ValueError if the key is missing, OSError if there is
-    no usable answer.
+    None stands for an answer that was cut off, at max_tokens or by a filter, and for a prompt that the server refuses.
+    Raises ValueError if the key is missing, OSError if there is no usable answer.
     """
     address = f"{settings.url.rstrip('/')}/chat/completions"
-    body = {"messages": messages, **settings.model_dump(include=PARAMETERS)}
-    if seed is not None:
-        body["seed"] = seed
-
-    def request() -> dict[str, Any]:
-        key = read_key(settings.key_variable)
-        response = _post(address, body, key)
-        try:
-            choice = response.json()["choices"][0]
-            text = choice["message"].get("content") or ""  # empty if the model refuses
-            text = text.encode(errors="replace").decode()  # half a surrogate pair is no text
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise OSError(
-                f"{address} answers without choices[0].message: {_show(response, key)}; is the address that of"
-                " an OpenAI-compatible server?"
-            ) from error
-        return {"asked": body, "text": text, "whole": choice.get("finish_reason") not in INCOMPLETE}
-
+    messages = [{"role": "user", "content": prompt}]
+    body = {"messages": messages, **settings.model_dump(include=PARAMETERS), "seed": seed}
     # The names in key and value are those of caches that users have paid for.
     key = cache.fingerprint(address, body, ("text", "whole"))
     path = cache.root() / "endpoint" / key[:2] / f"{key}.json"
-    with LOCKS[int(key[:2], 16)]:
-        answer = read_kept(path)
-        if answer is None:
-            try:
-                answer = request()
-            except Unanswerable:  # not kept: another filter or a longer context may take it tomorrow
-                return None
-            write_json(path, answer)
+    if path.exists():
+        answer = read_json(path)
+    else:
+        answer = _request(address, body, read_key(settings.key_variable))
+        if answer is None:  # not kept: another filter or a longer context may take it tomorrow
+            return None
+        write_json(path, answer)
     return answer["text"].strip() if answer["whole"] else None
-
-
-def read_kept(path: Path) -> dict[str, Any] | None:
-    """Return a kept answer, None if there is none; a damaged one is set aside."""
-    try:
-        return json.loads(path.read_bytes()) if path.exists() else None
-    except ValueError:
-        cache.set_aside(path)
-        return None
 
 
 def read_key(variable: str | None) -> str | None:
@@ -128,8 +92,8 @@ def read_key(variable: str | None) -> str | None:
     )
 
 
-def _post(address: str, body: dict[str, Any], key: str | None) -> requests.Response:
-    """Send a request, again after failures that may pass, and return the reply."""
+def _request(address: str, body: dict[str, Any], key: str | None) -> dict[str, Any] | None:
+    """Send a request, again after failures that may pass, and return the answer, None where the server refuses it."""
 
     def authorise(request: requests.PreparedRequest) -> requests.PreparedRequest:
         if key is not None:
@@ -138,15 +102,20 @@ def _post(address: str, body: dict[str, Any], key: str | None) -> requests.Respo
 
     # `auth` is passed even without a key: requests would look for one in ~/.netrc.
     response = SESSION.post(address, json=body, auth=authorise, timeout=TIMEOUT, allow_redirects=False)
-    status, text, complaint = response.status_code, response.content.decode(errors="replace"), _show(response, key)
-    if status == 400 and REFUSED.search(text) and FOR_ALL not in text:
-        raise Unanswerable(f"{address} refuses the text: {complaint}")
-    if status != 200:
+    reply = response.content.decode(errors="replace")
+    complaint = repr((reply.replace(key, "<key>") if key else reply)[:COMPLAINT])
+    if response.status_code == 400 and REFUSED.search(reply) and FOR_ALL not in reply:
+        return None
+    if response.status_code != 200:
+        status = response.status_code
         raise OSError(f"{address} answers HTTP {status}: {complaint}; check endpoint and the key, or run again later")
-    return response
-
-
-def _show(response: requests.Response, key: str | None) -> str:
-    """Return the beginning of a reply for a message, without the key."""
-    text = response.content.decode(errors="replace")
-    return repr((text.replace(key, "<key>") if key else text)[:COMPLAINT])
+    try:
+        choice = response.json()["choices"][0]
+        text = choice["message"].get("content") or ""  # empty if the model refuses
+        text = text.encode(errors="replace").decode()  # half a surrogate pair is no text
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise OSError(
+            f"{address} answers without choices[0].message: {complaint}; is the address that of an OpenAI-compatible"
+            " server?"
+        ) from error
+    return {"asked": body, "text": text, "whole": choice.get("finish_reason") not in INCOMPLETE}
