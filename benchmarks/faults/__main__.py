@@ -15,7 +15,7 @@ import typer
 
 from benchmarks.faults.counts import Count
 
-NAMES = ("tampering", "kills", "disk", "inputs")  # long ones first
+NAMES = ("kills", "disk", "inputs")  # long ones first
 CORES = 2
 KEPT = Path("benchmarks/faults/made")
 DOCUMENT = Path("docs/faults.md")
