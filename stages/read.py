@@ -1,7 +1,4 @@
-"""Let a reader answer the evaluated questions from the passages, or paths, that a ranking gives them.
-
-Writes predictions.parquet and predictions.json.
-"""
+"""Let a reader answer the evaluated questions from the passages, or paths, that a ranking gives them."""
 
 from eadpr.settings.command import stage
 

@@ -4,15 +4,14 @@ import json
 
 import pytest
 
-from eadpr.corpus.formats.hotpot import passage_id
 from eadpr.readers.evaluate import answer_scores, read_golds, score_predictions
 from eadpr.readers.predictions import Sentence
 from eadpr.storage import tables
 from eadpr.storage.records import Origin, Passage, Positive, Question, Span
-from tests.corpus_toy import real, rows
+from tests.corpus_toy import rows
 from tests.path_reading_toy import supported
 from tests.small_collection import write_records
-from tests.test_hotpot import BRIDGE, MOOR, ROAD, YES, official_items, prepared
+from tests.test_hotpot import BRIDGE, MOOR, ROAD, YES, prepared
 
 pytestmark = pytest.mark.formats
 
@@ -90,21 +89,3 @@ def test_scores_of_predictions_by_hand(hotpot):
     by_id = score_predictions(read_golds(*hotpot, ["b1", "c1"]), {p.question_id: p for p in PREDICTIONS})
     assert by_id["b1"]["joint_em"] == 1
     assert (by_id["c1"]["sp_prec"], by_id["c1"]["sp_recall"], by_id["c1"]["f1"]) == (1, pytest.approx(2 / 3), 0)
-
-
-@real
-def test_the_gold_of_the_real_sample_scores_1_everywhere(tmp_path):
-    """Gold facts of the records are the official ones, counted from the source's own file."""
-    items = official_items("dev")
-    records, _ = prepared(tmp_path, *items)
-    positives = positives_of(records, tmp_path)
-    ids = [question.id for question in rows(records, "questions")]
-    asked = list(read_golds(records, positives, ids))
-    assert {gold.question_id: gold.answer for gold in asked} == {item["_id"]: item["answer"] for item in items}
-    assert {gold.question_id: gold.support for gold in asked} == {
-        item["_id"]: {(passage_id(title), sentence) for title, sentence in item["supporting_facts"]} for item in items
-    }
-    predictions = {g.question_id: supported(g.question_id, g.answer, [*g.support]) for g in asked}
-    found = score_predictions(asked, predictions)
-    assert len(found) == len(items)
-    assert {value for of_question in found.values() for value in of_question.values()} == {1.0}

@@ -161,16 +161,6 @@ def test_a_passage_without_text_stands_for_its_title_in_a_query_and_begins_no_go
     assert np.isfinite(scores[False]).all()
 
 
-def test_a_block_of_questions_changes_nothing(toy, tmp_path, monkeypatch):
-    retrieve(toy, tmp_path / "whole")
-    monkeypatch.setattr("eadpr.two_hops.retrieve.QUERIES", 12)
-    retrieve(toy, tmp_path / "blocks")
-    found = (tables.rows(tmp_path / name / "ranking/paths/train.parquet", RankedPath) for name in ("whole", "blocks"))
-    for one, two in zip(*found, strict=True):
-        assert one[:3] == two[:3]
-        assert one.hop_scores == pytest.approx(two.hop_scores, rel=1e-5)
-
-
 def test_bad_inputs_are_refused(toy, tmp_path):
     own = tmp_path / "own"
     (own / "records").mkdir(parents=True)

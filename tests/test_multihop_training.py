@@ -158,13 +158,6 @@ def test_own_hard_negatives_are_negatives_of_both_hops(toy):
     assert batcher_of(toy, hard=0).first([0]).masks.negatives_QN.int().tolist() == [[0, 0], [1, 0]]
 
 
-def test_negatives_of_a_question_stand_beside_either_hop_without_repeats(toy):
-    batcher = batcher_of(toy, hard=1)
-    for number in range(4):
-        hard = batcher.sampled(number, size=3, seed=1).columns_P[6:12].tolist()
-        assert all(hard[i] != hard[i + 3] for i in range(3))
-
-
 def test_only_comparisons_are_turned_and_only_some_times(toy):
     batcher = batcher_of(toy)
     one, _ = hops_of(toy)
@@ -254,11 +247,6 @@ def test_it_learns_both_hops_with_one_encoder(toy, tmp_path):
     assert metrics["validation"]["average_rank"] == ranks[-1]
     train(toy, tmp_path / "none", steps=0)
     assert ranks[-1] < series(tmp_path / "none", "validation/average_rank")[0]
-
-
-def test_an_epoch_of_fewer_questions_than_a_batch_has_as_many_batches_as_it_asks_them(toy, tmp_path):
-    """18 questions, 4 times."""
-    assert train(toy, tmp_path, steps=None, epochs=1, batch_size=32, upsample={"toy/train": 4}) == 4
 
 
 def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import pytest
@@ -105,18 +105,6 @@ def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
     assert texts(make, ADA._replace(removed=[], text="")) == []
     assert texts(by_rule(replaced(Fillers(0, [])))) == []
-
-
-def test_replaced_fills_two_gaps_where_sentences_touch():
-    """As in HotpotQA's paragraphs: each sentence but the first begins with its space."""
-    ends = [0, 23, 38, 57, 75]
-    passage = Passage("p", "Ada", TEXT, [Span(*span) for span in pairwise(ends)])
-    both = make_original(Pair(question("q", ["London"]), passage, None), [Span(0, 23), Span(23, 38)])
-    found = ["Rain fell all day long.", "Snow fell."]
-    made = texts(by_rule(replaced(Drawn(*found))), both, range(40))
-    assert made
-    assert set(made) <= {f"{' '.join(two)} The tea was green. Nobody knows why." for two in permutations(found)}
-    assert both.text == "The tea was green. Nobody knows why."
 
 
 # What is kept

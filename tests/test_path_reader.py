@@ -86,10 +86,6 @@ def test_supporting_sentences(scores, expected):
     assert decoding.supporting(np.array(scores), TWO) == expected
 
 
-def test_a_sentence_without_tokens_never_supports():
-    assert decoding.supporting(np.array([-1.0, 9.0, 9.0]), Sentences(TWO.numbers, np.array([0, 0]))) == [(0, 0)]
-
-
 @given(st.lists(st.integers(0, 9), max_size=4), st.integers(0, 30))
 def test_shares_fill_the_room_evenly(sizes, room):
     found = shares(sizes, room)
@@ -285,9 +281,3 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
         closed = row.answer in ("yes", "no")
         text = None if closed else store.texts(store.rows([row.passage_id]))[0]
         assert row.passage_id is None if closed else text[row.start : row.end] == row.answer
-
-
-@pytest.mark.parametrize(("given", "lessons", "steps"), [(None, 10, 8), (None, 3, 4), (7, 10, 7), (0, 10, 0)])
-def test_steps_are_given_or_those_of_four_epochs(given, lessons, steps):
-    """Of 2 batches of 4 each; 3 lessons are a batch."""
-    assert train.count_steps(SETTINGS.model_copy(update={"steps": given, "epochs": 4}), lessons) == steps

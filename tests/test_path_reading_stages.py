@@ -1,6 +1,5 @@
 """The stages of the reader of paths: what it learns from, its bytes, what is measured of it, the table of rankings."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from eadpr.report.config import MeasuredBy, ReportArms
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
-from eadpr.storage.records import Outcome, Question, Ranked
+from eadpr.storage.records import Outcome, Question
 from tests.evaluated import REPORT, cells, summary, write_outcomes
 from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
 from tests.reading_toy import train
@@ -44,21 +43,10 @@ def trained(toy, tmp_path_factory):
     return out
 
 
-def test_answers_are_a_table_and_a_file_to_look_at(toy, trained, tmp_path):
+def test_answers_are_a_table(toy, trained, tmp_path):
     assert answer(toy, toy / "ranking", trained / "reader", tmp_path / "out") == 5
     found = list(tables.rows(tmp_path / "out/predictions.parquet", Prediction))
     assert [row.question_id for row in found] == [f"q{i}" for i in range(TRAINED, QUESTIONS)]
-    written = json.loads((tmp_path / "out/predictions.json").read_text())
-    assert [(row["question_id"], row["answer"]) for row in written] == [(row.question_id, row.answer) for row in found]
-    assert [[tuple(fact) for fact in row["support"]] for row in written] == [row.support for row in found]
-
-
-def test_a_ranking_of_passages_is_read_as_paths_of_one(toy, trained, tmp_path):
-    rows = [Ranked("q15", passage_id, rank, 1.0) for rank, passage_id in enumerate(["a15", "b15"], start=1)]
-    tables.write(tmp_path / "evaluate.parquet", Ranked, rows)
-    assert answer(toy, tmp_path, trained / "reader", tmp_path / "out") == 1
-    (found,) = tables.rows(tmp_path / "out/predictions.parquet", Prediction)
-    assert len({sentence.passage_id for sentence in found.support}) == 1
 
 
 def evaluated(toy: Path, out: Path, rows: list[Prediction], sets: Sets = EVALUATED) -> dict:

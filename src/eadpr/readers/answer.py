@@ -42,7 +42,7 @@ RankedPaths = tuple[str, list[list[str]]]  # a question's id and its paths, as i
 def answer_questions(
     records: Path, ranking: Path, reader: Path, out: Path, *, settings: Read, sets: Sets, hardware: Machine
 ) -> int:
-    """Write predictions.parquet and, for people, predictions.json to the folder `out`; return the number of questions.
+    """Write predictions.parquet to the folder `out`; return the number of questions.
 
     A question without a ranked passage has no prediction. A ranking shorter than the last of `top_k` is read to its
     end. Finished shards stay in the cache until `out` is written.
@@ -65,16 +65,9 @@ def answer_questions(
     with cache.workspace("readings", machines.key(__file__, inputs, ids, settings, hardware)) as folder:
         ranked = (row for row in read_ranked_paths(table, settings.top_k[-1]) if row[0] in questions)
         with files.new_folder(out) as temporary:
-            predictions = temporary / "predictions.parquet"
-            _write_in_shards(predictions, ranked, answer, folder, len(ids))
-            rows = list(tables.rows(predictions, Prediction))
-            entries = []
-            for row in rows:
-                question = questions[row.question_id]
-                entries.append({"question": question.question, "answers": question.answers, **row._asdict()})
-            files.write_json(temporary / "predictions.json", entries)
+            _write_in_shards(temporary / "predictions.parquet", ranked, answer, folder, len(ids))
         files.discard(folder)
-    return len({row.question_id for row in rows})
+    return len(ids)
 
 
 def _write_in_shards(
