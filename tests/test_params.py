@@ -26,7 +26,7 @@ GOOD["arms"]["eadpr"] = {}
 ACTIVE = {"negatives": "bm25", "init": "base"}
 AGAIN = {"repeats": "dpr", "seed": 2} | ACTIVE
 TWO = {"encoder": {"shared": False}}
-MEASURED = {"generators": ["removed", "endpoint"], "arms": ["dpr", "eadpr"], "bm25": ["bm25"], "counts": [0, 20]}
+MEASURED = {"generators": ["removed", "endpoint"], "arms": ["dpr", "eadpr"], "counts": [0, 20]}
 MDR = {"of": "eadpr", "init": "base"}
 FROM_BM25 = {"ranking": "bm25", "init": "models/base"}
 TAUGHT = {"kind": "paths", "ranking": "mdr", "init": "models/base"}
@@ -162,7 +162,7 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     assert endpoint["near_duplicates"]["generator"] == "endpoint"
     assert (endpoint["writer"]["by"], endpoint["writer"]["settings"]["temperature"]) == ("endpoint", 0.5)
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
-    expected = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
+    expected = {"dpr": ["dpr2"], "eadpr": ["eadpr"]}
     assert files["report.json"]["report"]["robustness"]["trainings"] == expected
     values["endpoint"]["temperature"] = 0.7
     after = params.configs(values)

@@ -11,7 +11,6 @@ from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MADE
 from eadpr.report.config import MeasuredBy
 from eadpr.robustness import evaluate as robustness_evaluate
-from eadpr.robustness import searchers
 from eadpr.robustness.config import Robustness
 from eadpr.robustness.evaluate import RobustnessInputs, RobustnessSettings, run
 from eadpr.robustness.report import report_robustness
@@ -24,7 +23,6 @@ from eadpr.search.retrieve import retrieve
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
 from eadpr.storage.records import NearDuplicate, Outcome, Passage, Positive, Ranked
-from eadpr.supervision.bm25 import BM25, Searcher, index, rank_question_sets
 from eadpr.text.answers import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
@@ -46,7 +44,6 @@ QUESTIONS = [
 ]  # fmt: skip
 SETTINGS = RobustnessSettings(
     Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE),
-    BM25(k1=0.9, b=0.4, depth=10, heap_mb=256),
 )  # fmt: skip
 
 
@@ -118,10 +115,10 @@ def first_ranks(order: list[int], question, added: list[NearDuplicate], count: i
     return kept[: EVALUATE.depth]
 
 
-def check_rankings(arm, open_searches, expected: list[list[list[int]]]) -> None:
+def check_rankings(arm, expected: list[list[list[int]]]) -> None:
     """Rankings of the stage against ranks of rows, for each count but 0; rows behind the corpus's were added."""
     joined, corpus = robustness_evaluate.read_joined(arm, SETTINGS), small.passages()
-    for ranked, search in zip(expected[1:], open_searches(joined, arm, SETTINGS), strict=True):
+    for ranked, search in zip(expected[1:], robustness_evaluate.search_dense(joined, arm, SETTINGS), strict=True):
         rows = list(robustness_evaluate.rank(joined, search, EVALUATE.depth))
         asked = zip(QUESTIONS[1:], ranked, strict=True)
         assert [row[:3] for row in rows] == [
@@ -154,7 +151,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     """The corpus with the near-duplicates behind it, all scored in float64 and sorted; those that hold an answer of the
     question leave its ranking."""
     monkeypatch.setattr(robustness_evaluate, "BLOCK", 2)
-    run(arm, tmp_path / "out", SETTINGS, searchers.search_dense)
+    run(arm, tmp_path / "out", SETTINGS)
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
     tables.write(tmp_path / "added.parquet", Passage, passages)
@@ -172,51 +169,16 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
         ranked = [first_ranks(o, q, added, count) for o, q in zip(orders, QUESTIONS[1:], strict=True)]
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
         expected.append(ranked)
-    check_rankings(arm, searchers.search_dense, expected)
+    check_rankings(arm, expected)
     by_count = [outcomes(tmp_path / "out" / f"{n}.parquet") for n in COUNTS]
     drop = [np.mean([o.value for o in of_count if o.metric == "mrr10"]) for of_count in by_count]
     assert drop[2] < drop[0]
 
 
-def test_bm25_ranks_everything_anew(arm, tmp_path):
-    """An index of the corpus and what joins it, asked for all that matches; of equal scores the corpus is first. Added
-    passages are among the best ten of `a` and stay out of its ranking, which has ten all the same."""
-    rank_question_sets(arm.records, tmp_path / "bm25", bm25=SETTINGS.bm25, sets=SETTINGS.sets)
-    positives = third_of(tmp_path / "bm25", tmp_path / "positives")
-    bm25 = arm._replace(ranking=tmp_path / "bm25", model=None, positives=positives)
-    run(bm25, tmp_path / "out", SETTINGS, searchers.search_bm25)
-    corpus, added = small.passages(), added_to(arm)
-    expected = []
-    for count in COUNTS:
-        numbered = [(i, row) for i, row in enumerate(added) if row.number < count]
-        joined = [(f"z{i:02d}", len(corpus) + i, row.title, row.text) for i, row in numbered]
-        rows = {passage.id: row for row, passage in enumerate(corpus)} | {name: row for name, row, *_ in joined}
-        passages = [*corpus, *(Passage(name, title, text, None) for name, _, title, text in joined)]
-        hits = everything_found(tmp_path / str(count), passages)
-        ranked = [
-            first_ranks([rows[name] for name, _ in found], question, added, count)
-            for found, question in zip(hits, QUESTIONS[1:], strict=True)
-        ]
-        expected.append(ranked)
-        check_outcomes(positives, tmp_path / "out" / f"{count}.parquet", ranked)
-    check_rankings(bm25, searchers.search_bm25, expected)
-    assert max(rows[name] for name, _ in hits[0][: EVALUATE.depth]) >= len(corpus) > max(ranked[0])
-    assert len(ranked[0]) == EVALUATE.depth
-    assert max(map(max, filter(None, ranked))) >= len(corpus)
-
-
-def everything_found(folder: Path, passages: list[Passage]) -> list[list[tuple[str, float]]]:
-    tables.write(folder / "passages.parquet", Passage, passages)
-    (folder / "work").mkdir()
-    deep = SETTINGS.bm25.model_copy(update={"depth": 99})
-    searcher = Searcher(index(folder / "passages.parquet", folder / "work", bm25=deep), bm25=deep)
-    return searcher.search([question.question for question in QUESTIONS[1:]])
-
-
 def test_a_generator_that_made_nothing_is_named(arm, tmp_path):
     tables.write(tmp_path / "none" / "near_duplicates.parquet", NearDuplicate, [])
     with pytest.raises(ValueError, match=r"is empty; take none out of robustness\.generators"):
-        run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS, searchers.search_dense)
+        run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS)
 
 
 # The report
@@ -291,7 +253,7 @@ def test_the_report_begins_with_what_costs_each_arm_most(measured):
 
 
 def test_the_stages_run_as_commands(arm, tmp_path):
-    names = ("robustness", "evaluate", "encode", "sets", "machine", "bm25")
+    names = ("robustness", "evaluate", "encode", "sets", "machine")
     sections = dict(zip(names, (section.model_dump() for section in SETTINGS), strict=True))
     config = small.write_config(tmp_path / "robustness.json", **sections)
     folders = {"--records": arm.records, "--positives": arm.positives, "--ranking": arm.ranking, "--model": arm.model}

@@ -1,14 +1,19 @@
-"""Stage `robustness`: retrieval metrics of an arm, or of BM25, as near-duplicates join the corpus (EADPR, Figure 5).
+"""Stage `robustness`: retrieval metrics of an arm as near-duplicates join the corpus (EADPR, Figure 5).
 
 Near-duplicates push passages of a ranking down and are never hits themselves. One that was made for another question
 and holds an answer to this one stays out of this question's ranking: it would be neither a hit nor a mistake.
+
+Near-duplicates are encoded alone and scored as `exact` scores passages. They join the arm's ranking, of equal scores
+behind it.
 """
 
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from operator import attrgetter
+from functools import partial
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,27 +21,30 @@ from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.evaluate import COUNTS, ranking_values
 from eadpr.evaluation.outcomes import MADE, MeasuredQuestions, load_questions, read_members, write
 from eadpr.robustness.config import Robustness
-from eadpr.runtime import files
+from eadpr.runtime import files, machine
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
+from eadpr.search import exact
 from eadpr.search.config import Encode
+from eadpr.search.encode import embed, encode
+from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
-from eadpr.storage.records import NearDuplicate, Question, Ranked
-from eadpr.supervision.bm25 import BM25
+from eadpr.storage.records import NearDuplicate, Passage, Question, Ranked
 from eadpr.text.answers import AnswerMatcher
+from eadpr.training.encoder import load
 
 BLOCK = 1_024  # questions ranked at a time
 Hit = tuple[str | int, float]  # a passage's id, or the row of a near-duplicate; its score
 
 
 class RobustnessInputs(NamedTuple):
-    """Folders; `ranking` and `model` are the arm's. Without a model the ranking is BM25's."""
+    """Folders; `ranking` and `model` are the arm's."""
 
     records: Path
     positives: Path
     ranking: Path
-    model: Path | None
+    model: Path
     near_duplicates: Path
 
 
@@ -46,7 +54,6 @@ class RobustnessSettings(NamedTuple):
     encode: Encode
     sets: Sets
     hardware: Machine
-    bm25: BM25
 
 
 class Joined(NamedTuple):
@@ -56,31 +63,20 @@ class Joined(NamedTuple):
     questions: list[Question]
     added: list[NearDuplicate]
 
-    def sizes(self, counts: Sequence[int]) -> list[int]:
-        """Return how many near-duplicates join for each count but 0."""
-        return [sum(row.number < count for row in self.added) for count in counts if count]
-
 
 # The best hits of the questions at these places, at most so many; of equal scores the corpus's passage is first.
 Search = Callable[[Sequence[int], int], list[list[Hit]]]
 
 
-def run(
-    inputs: RobustnessInputs,
-    out: Path,
-    settings: RobustnessSettings,
-    open_searches: Callable[[Joined, RobustnessInputs, RobustnessSettings], Iterator[Search]],
-) -> int:
+def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> int:
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
     every question in the corpus, and the report of their generator. Return the number of near-duplicates joined.
-
-    `open_searches` yields a search of the corpus with the near-duplicates of each count but 0, one after the other.
     """
     joined = read_joined(inputs, settings)
     with (
         files.new_folder(out) as folder,
         tempfile.TemporaryDirectory() as temporary,
-        closing(open_searches(joined, inputs, settings)) as searches,
+        closing(search_dense(joined, inputs, settings)) as searches,
     ):
         for count in settings.robustness.counts:
             ranking = inputs.ranking
@@ -104,6 +100,38 @@ def read_joined(inputs: RobustnessInputs, settings: RobustnessSettings) -> Joine
     if not added:
         raise ValueError(f"{table} is empty; take {inputs.near_duplicates.name} out of robustness.generators")
     return Joined(evaluated, list(evaluated.records(inputs.records)), added)
+
+
+def search_dense(joined: Joined, inputs: RobustnessInputs, settings: RobustnessSettings) -> Iterator[Search]:
+    """Encode the near-duplicates; yield the arm's search with those of each count but 0, one after the other."""
+    texts = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in joined.added]
+    encoder = load(inputs.model, "question").to(machine.device())
+    token_ids = encoder.question_ids([question.question for question in joined.questions])
+    questions_QD = embed(encoder, token_ids)
+    ranked = read_scores(inputs.ranking / "evaluate.parquet")
+    with tempfile.TemporaryDirectory() as folder:  # `encode` keeps the vectors by content
+        passages, vectors = Path(folder) / "passages.parquet", Path(folder) / "vectors"
+        tables.write(passages, Passage, texts)
+        encode(passages, inputs.model, vectors, settings=settings.encode, hardware=settings.hardware)
+        stored = Vectors(vectors)
+
+        def search(count: int, places: Sequence[int], depth: int) -> list[list[Hit]]:
+            size, asked_QD = min(depth, count), questions_QD[list(places)]
+            rows, scores = exact.search(stored.head(count), asked_QD, size, devices=machine.devices())
+            results = []
+            for place, near_duplicates in zip(places, map(zip, rows.tolist(), scores.tolist()), strict=True):
+                hits = [*ranked.get(joined.questions[place].id, ()), *near_duplicates]
+                results.append(sorted(hits, key=itemgetter(1), reverse=True)[:depth])  # keeps the order of equals
+            return results
+
+        for count in settings.robustness.counts:
+            if count:
+                yield partial(search, sum(row.number < count for row in joined.added))
+
+
+def read_scores(ranking: Path) -> dict[str, list[Hit]]:
+    groups = groupby(tables.rows(ranking, Ranked), key=attrgetter("question_id"))
+    return {question_id: [(row.passage_id, row.score) for row in rows] for question_id, rows in groups}
 
 
 def rank(joined: Joined, search: Search, depth: int) -> Iterator[Ranked]:

@@ -6,7 +6,7 @@ The rest is a graph: models, rankings and readers by name, and the inputs of eac
 import pkgutil
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, create_model, model_validator
 
@@ -107,25 +107,15 @@ class Reading(Section):
 
 
 class Measured(Robustness):
-    """The arms that are measured against the near-duplicates of each generator; none by default.
-
-    `bm25` is the matrix of the stage that measures BM25, which has no model: it holds the name if that is asked for.
-    """
+    """The arms that are measured against the near-duplicates of each generator; none by default."""
 
     generators: list[Generator]
     arms: Annotated[list[Name], Of(("active",))]
-    bm25: list[Literal["bm25"]]
 
     @model_validator(mode="after")
     def _check_matrix(self) -> Self:
         _check_lists(generators=self.generators, arms=self.arms)
-        if self.bm25 not in ([], ["bm25"]) or (self.bm25 and not self.arms):
-            raise ValueError(f"bm25 must be [], or [bm25] if arms are named too (found {self.bm25})")
         return self
-
-    @property
-    def rows(self) -> list[str]:
-        return [*self.bm25, *self.arms]
 
 
 def _check_lists(**axes: list[str]) -> None:
