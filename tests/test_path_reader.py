@@ -173,17 +173,6 @@ def test_a_path_s_scores_do_not_depend_on_its_batch_and_survive_saving(toy, stor
     assert both.kinds.shape == (2, len(decoding.KINDS))
 
 
-def test_heads_of_another_kind_of_reader_are_refused(toy, tmp_path):
-    reader = new_reader(toy)
-    del reader.kinds, reader.sentences
-    extractive.save(tmp_path, reader)
-    settings = SETTINGS.model_copy(update={"model": str(tmp_path)})
-    with pytest.raises(
-        ValueError, match=r"heads.safetensors holds passages.bias, .*but a reader of kind paths has kin"
-    ):
-        extractive.start(toy / "base", settings)
-
-
 def test_an_input_longer_than_the_encoder_s_positions_is_refused(toy):
     with pytest.raises(ValueError, match=r"^path_reader\.tokens is 65, but .* has 64 positions; lower it"):
         new_reader(toy, tokens=65)

@@ -20,8 +20,7 @@ from eadpr.readers.lessons import ExtractiveExamples, extractive_terms, passage_
 from eadpr.readers.predictions import Prediction
 from eadpr.readers.scores import PathScores, TokenSpan, selected_span, selection_nll, span_nll
 from eadpr.readers.selection import QuestionPaths
-from eadpr.runtime import files, machine
-from eadpr.runtime.model_folders import model_files
+from eadpr.runtime import machine
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Span
@@ -268,21 +267,6 @@ def test_passages_that_say_nothing_are_not_chosen(toy, trained, tmp_path, monkey
     for device in ("cpu", "cuda"):
         monkeypatch.setattr(machine, "device", lambda device=device: device)
         assert answerer(asked, []) == [nothing._replace(top_k=k) for k in READ.top_k]
-
-
-def test_a_trained_reader_can_be_given_by_its_folder(toy, trained, tmp_path):
-    given = str(trained / "reader")
-    train(toy, tmp_path, model=given, given=model_files(given), steps=0)
-    for name in ("model.safetensors", "heads.safetensors", "tokenizer.json", "config.json", "tokenizer_config.json"):
-        assert files.sha256(tmp_path / "reader" / name) == files.sha256(trained / "reader" / name)
-    with pytest.raises(ValueError, match="changed since `configs`"):
-        train(toy, tmp_path, model=given, steps=0)
-    train(toy, tmp_path / "none", model=given, given=model_files(given), steps=0, depth=1)  # none can be learnt from
-
-
-def test_an_encoder_that_is_not_trained_to_read_is_no_reader(toy, tmp_path):
-    with pytest.raises(ValueError, match=r"holds no heads\.safetensors, .* but reader\.steps is 0; raise it, or set"):
-        train(toy, tmp_path, steps=0)
 
 
 def test_what_cannot_be_learnt_from(toy, tmp_path):

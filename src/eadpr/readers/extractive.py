@@ -100,37 +100,18 @@ class ExtractiveReader(torch.nn.Module):
 
 
 def start(init: Path, settings: Reader) -> ExtractiveReader:
-    """Load the trained reader in a folder, or put random heads on an encoder, the passage encoder if there are two.
-    Raises ValueError for random heads that are not to be trained."""
+    """Put random heads on an encoder, the passage encoder if there are two."""
     name = settings.model or str(init)
     if settings.model is None or model_folders.has_two_sides(name):
         name = str(folder_of(Path(name), "passage"))
     torch.manual_seed(settings.seed)
-    reader = ExtractiveReader(*pretrained(name, settings.revision), settings)
-    if (heads := Path(name) / HEADS).exists():
-        return _with_heads(reader, heads)
-    if settings.steps == 0:
-        raise ValueError(
-            f"{name} holds no {HEADS}, so it answers nothing before it is trained, but {settings.section}.steps is 0;"
-            f" raise it, or set {settings.section}.model to a trained reader"
-        )
-    return reader
+    return ExtractiveReader(*pretrained(name, settings.revision), settings)
 
 
 def load(folder: Path, settings: Reader) -> ExtractiveReader:
-    return _with_heads(ExtractiveReader(*pretrained(str(folder)), settings), folder / HEADS).eval()
-
-
-def _with_heads(reader: ExtractiveReader, path: Path) -> ExtractiveReader:
-    """Load the heads of the file `path`. Raises ValueError for heads of a reader of another kind."""
-    weights, heads = load_file(path), _heads(reader)
-    if set(weights) != set(heads):
-        raise ValueError(
-            f"{path} holds {', '.join(sorted(weights))}, but a reader of kind {reader.settings.kind} has"
-            f" {', '.join(sorted(heads))}; give a reader of this kind, or an encoder"
-        )
-    reader.load_state_dict(weights, strict=False)
-    return reader
+    reader = ExtractiveReader(*pretrained(str(folder)), settings)
+    reader.load_state_dict(load_file(folder / HEADS), strict=False)
+    return reader.eval()
 
 
 def _heads(reader: ExtractiveReader) -> dict[str, Tensor]:

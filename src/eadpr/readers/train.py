@@ -58,8 +58,8 @@ def train_reader(
 ) -> int:
     """Write the reader to the folder `out` and the log to the folder `logs`; return the optimiser steps.
 
-    With 0 steps the reader is written as it starts. `model_files` are the files of the folder `settings.model`. A
-    killed training resumes from its last checkpoint, with the same result. Raises ValueError without any example.
+    `model_files` are the files of the folder `settings.model`. A killed training resumes from its last checkpoint, with
+    the same result. Raises ValueError without any example.
     """
     if settings.model is not None:
         model_folders.check(settings.model, model_files)
@@ -71,7 +71,7 @@ def train_reader(
     reader = kinds.MODELS[settings.kind].start(inputs.init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     examples = make(reader, ranked, store, positives)
-    if not len(examples) and settings.steps != 0:
+    if not len(examples):
         raise ValueError(
             f"{table}: none of the {len(ranked):,} training questions it ranks can be learnt from: none has an answer"
             f" within {settings.section}.tokens of a ranked passage, or for `paths` hops; take another ranking or set"

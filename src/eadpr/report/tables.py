@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,53 +20,37 @@ from eadpr.report.summary import MACRO
 from eadpr.storage.questions import read_question_ids
 from eadpr.supervision.config import PLACEBOS, Strategy
 from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
-from eadpr.text.answers import answer_spans
 
 COSINE = 1.001  # no score is larger, but for rounding
 PATH_MEASURES = ("all", "pr", "path_recall", "hop1_recall")  # each at k
-AA_EVIDENCE = ("aa_evidence", "controlled_aa_evidence")  # their distractors may hold an answer
 
 
-class PairTexts(NamedTuple):
-    """Chance levels of awareness that the texts alone give, without any encoder.
-
-    `by_length`: by controlled metric, the share of pairs in which the text that should score higher has more
-    characters. `answered` of `distractors` hold an answer."""
-
-    by_length: dict[str, float]
-    answered: int = 0
-    distractors: int = 0
-
-
-def compare_texts(
+def share_longer(
     records: Path, positives: Path, distractors: Path, name: str, strategy: Strategy, metrics: Collection[str]
-) -> PairTexts:
-    """Compare the texts of the question set `name`; `positives` and `distractors` are tables."""
+) -> dict[str, float]:
+    """Return by controlled metric the share of pairs of the question set `name` in which the text that should score
+    higher has more characters: chance of length alone, without any encoder. `positives`, `distractors` are tables."""
     controlled = [metric for metric in CONTROLLED if metric in metrics]
     if not controlled:
-        return PairTexts({})
+        return {}
     variants = {strategy: "distractor"} | {placebo: placebo for placebo in PLACEBOS}
-    longer, answered = defaultdict(list), []
+    longer = defaultdict(list)
     ids = read_question_ids(records / "question_sets.parquet", [name])
     for pair, texts_by_strategy in first_pairs_with_cuts(records, positives, distractors, [*variants], ids):
-        answers, kind = pair.question.answers, pair.question.answer_kind
         texts = {variants[removed]: text for removed, text in texts_by_strategy.items()}
-        texts["masked"] = mask_answers(pair.passage.text, answers, kind)
-        if "distractor" in texts:
-            answered.append(bool(answer_spans(answers, texts["distractor"], kind)))
+        texts["masked"] = mask_answers(pair.passage.text, pair.question.answers, pair.question.answer_kind)
         for metric in controlled:
             above, below = (texts.get(variant) for variant in AWARENESS[metric][:2])
             if above is not None and below is not None:
                 longer[metric].append(len(above) > len(below))
-    by_length = {metric: sum(flags) / len(flags) for metric, flags in longer.items()}
-    return PairTexts(by_length, sum(answered), len(answered))
+    return {metric: sum(flags) / len(flags) for metric, flags in longer.items()}
 
 
 def tables_of_set(
     name: str,
     means: pd.DataFrame,
     outcomes: Mapping[str, Outcomes],
-    texts: PairTexts,
+    longer: Mapping[str, float],
     notes: Sequence[str],
     settings: ReportArms,
 ) -> list[str]:
@@ -78,33 +61,31 @@ def tables_of_set(
     compared = comparisons(outcomes, settings.comparisons, name, settings.differences)
     return [
         f"## {name}: {count:,.0f} questions",
-        *main_table(totals, settings.rows, settings.columns, texts),
+        *main_table(totals, settings.rows, settings.columns, longer),
         *notes,
         *macro_table(means[means["by"] == MACRO], [*settings.rows], settings.columns),
         *difference_table(compared, md.titles(settings.differences), settings),
-        *removed_table(totals, [*settings.trainings], settings.columns, texts),
+        *removed_table(totals, [*settings.trainings], settings.columns, longer),
         *two_hop_table(means, settings.one_hop),
         *tables_by_kind(means, settings.by),
     ]
 
 
-def main_table(totals: pd.DataFrame, rows: Rows, columns: Sequence[str], texts: PairTexts) -> list[str]:
-    parts = [md.pivot(totals, ["%"], rows.keys(), columns, spread=True), explain_columns(columns, texts)]
+def main_table(totals: pd.DataFrame, rows: Rows, columns: Sequence[str], longer: Mapping[str, float]) -> list[str]:
+    parts = [md.pivot(totals, ["%"], rows.keys(), columns, spread=True), explain_columns(columns, longer)]
     repeated = ", ".join(f"{row} {len(names)}" for row, names in rows.items() if len(names) > 1)
     if repeated:
         parts.append(f"Mean ± standard deviation over trainings with different seeds: {repeated}.")
     return parts
 
 
-def explain_columns(columns: Sequence[str], texts: PairTexts) -> str:
+def explain_columns(columns: Sequence[str], longer: Mapping[str, float]) -> str:
     """Return a line per kind of column: its titles and what it means."""
     titles: dict[str, list[str]] = {}
     for metric in columns:
         text = md.explain(metric)
-        if metric in texts.by_length:
-            text += f", of length alone {100 * texts.by_length[metric]:.1f}"
-        if metric in AA_EVIDENCE and texts.answered:
-            text += f"; {texts.answered:,} of {texts.distractors:,} p* hold an answer still"
+        if metric in longer:
+            text += f", of length alone {100 * longer[metric]:.1f}"
         titles.setdefault(text, []).append(md.title(metric))
     return "\n".join(f"- {', '.join(of_text)}: {text}" for text, of_text in titles.items())
 
@@ -120,7 +101,9 @@ def macro_table(macro: pd.DataFrame, rows: Sequence[str], columns: Sequence[str]
     return [intro, md.pivot(fewer, ["macro"], rows, columns, spread=True)]
 
 
-def removed_table(totals: pd.DataFrame, arms: Sequence[str], columns: Sequence[str], texts: PairTexts) -> list[str]:
+def removed_table(
+    totals: pd.DataFrame, arms: Sequence[str], columns: Sequence[str], longer: Mapping[str, float]
+) -> list[str]:
     """Return all awareness that was probed, where the main table does not show all of it."""
     totals = totals[totals["row"].isin(arms)]
     probed = [metric for metric in AWARENESS if metric in set(totals["metric"])]
@@ -128,7 +111,7 @@ def removed_table(totals: pd.DataFrame, arms: Sequence[str], columns: Sequence[s
     if not unexplained:
         return []
     table = md.pivot(totals, ["arm"], arms, probed)
-    return ["Answer awareness by what is removed (%):", table, explain_columns(unexplained, texts)]
+    return ["Answer awareness by what is removed (%):", table, explain_columns(unexplained, longer)]
 
 
 def two_hop_table(means: pd.DataFrame, one_hop: Mapping[str, str]) -> list[str]:

@@ -21,7 +21,7 @@ from eadpr.report.headline import FILE as HEADLINE
 from eadpr.report.headline import headline
 from eadpr.report.notes import NOTES, note_lower, note_validation, read_validation
 from eadpr.report.summary import load_rows, nest_means
-from eadpr.report.tables import compare_texts, score_table, tables_of_set
+from eadpr.report.tables import score_table, share_longer, tables_of_set
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -51,8 +51,8 @@ def run(
     unheld = files.read_json(inputs.records / "report.json").get("unheld")
     parts = [f"# {out.name}: {passages:,} passages", *([f"{unheld}."] if unheld else []), *preferred]
     for name in sets.evaluate:
-        texts = compare_texts(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
-        parts += tables_of_set(name, means, measured.outcomes, texts, lower[name], settings)
+        longer = share_longer(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
+        parts += tables_of_set(name, means, measured.outcomes, longer, lower[name], settings)
         parts += score_table(inputs.records, inputs.pairs, name, settings.trainings)
     counted = _counts(inputs, by_row, settings)
     parts += ["## Counts", *counted]
