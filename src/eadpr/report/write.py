@@ -57,7 +57,7 @@ def run(
     counted = _counts(inputs, by_row, settings)
     parts += ["## Counts", *counted]
     with files.new_folder(out) as folder:
-        plots.write_plots(folder, measured, settings, sets.evaluate, inputs)
+        plots.write_plots(folder, measured, settings, sets.evaluate, inputs.training)
         files.write_json(folder / NOTES, {"collection": preferred, "sets": lower, "counts": "\n\n".join(counted)})
         for section in more:
             parts += section(folder, measured.trainings)
