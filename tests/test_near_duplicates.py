@@ -17,7 +17,7 @@ from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Posi
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.text.answers import has_answer
-from eadpr.writers.config import Writer
+from eadpr.writers.config import Endpoint
 from eadpr.writers.original import Candidate, Original, make_original
 from tests.chat_server import chatting, task
 from tests.toy_records import question, write_records
@@ -173,8 +173,8 @@ def write_people(folder: Path) -> NearDuplicateInputs:
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 
-def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, by: Writer | None = None):
-    report = generate.write_near_duplicates(chosen, by, SETS, inputs=inputs, out=out)
+def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, by: Endpoint | None = None):
+    report = generate.write_near_duplicates(chosen, by, None, SETS, inputs=inputs, out=out)
     return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
 
 
@@ -237,7 +237,7 @@ def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch)
     monkeypatch.setenv("MY_KEY", "sk-secret")
     inputs, chosen = write_people(tmp_path), settings("endpoint", per_question=2)
     with chatting() as server:
-        by = Writer(by="endpoint", settings=task(server), texts=[])
+        by = task(server)
         says, server.says = server.says, lambda body: None if "q1?" in str(body) else says(body)
         with pytest.raises(OSError, match="HTTP 401"):
             write(inputs, tmp_path / "out", chosen, by)

@@ -11,7 +11,6 @@ from eadpr.runtime.section import Sets
 from eadpr.settings import checks
 from eadpr.settings import resolve as params
 from eadpr.settings.yaml import SettingError
-from eadpr.writers.config import Endpoint, Writer
 from tests.repository import ROOT
 
 WHOLE = params.load(ROOT / "params.yaml")
@@ -158,9 +157,9 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     values["active"]["dpr2"] = AGAIN
     files = params.configs(values)
     removed, endpoint = (files[f"near_duplicates/{name}.json"] for name in MEASURED["generators"])
-    assert (removed["near_duplicates"]["generator"], removed["writer"]) == ("removed", None)
+    assert (removed["near_duplicates"]["generator"], removed["endpoint"]) == ("removed", None)
     assert endpoint["near_duplicates"]["generator"] == "endpoint"
-    assert (endpoint["writer"]["by"], endpoint["writer"]["settings"]["temperature"]) == ("endpoint", 0.5)
+    assert endpoint["endpoint"]["temperature"] == 0.5
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
     expected = {"dpr": ["dpr2"], "eadpr": ["eadpr"]}
     assert files["report.json"]["report"]["robustness"]["trainings"] == expected
@@ -177,9 +176,10 @@ def test_who_writes_near_duplicates_is_told_to_their_stage_alone():
     assert params.configs(with_changes(values, {"endpoint.model": "m"})) == params.configs(values)
     kinds = ["removed", "endpoint", "given"]
     files = params.configs(with_changes(values, {"robustness": MEASURED | {"generators": kinds}}))
-    rule, endpoint, given = (files[f"near_duplicates/{kind}.json"]["writer"] for kind in kinds)
-    assert (rule, type(Writer.model_validate(endpoint).settings), given["settings"]) == (None, Endpoint, None)
-    assert [[file["path"] for file in writer["texts"]] for writer in (endpoint, given)] == [[], ["own.jsonl"]]
+    rule, endpoint, given = (files[f"near_duplicates/{kind}.json"] for kind in kinds)
+    assert [bool(of["endpoint"]) for of in (rule, endpoint, given)] == [False, True, False]
+    assert (rule["source"], endpoint["source"]) == (None, None)
+    assert given["source"]["files"][-1]["path"] == "own.jsonl"
 
 
 def recipe_of(file: dict) -> tuple:

@@ -5,11 +5,11 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from eadpr.runtime.section import Section
-from eadpr.supervision.config import Strategy, WriterKind
+from eadpr.supervision.config import Strategy
 
 # By rule (`rules`): the evidence is gone, so that none should be ranked before a positive.
 Goal = Literal["removed", "replaced", "reordered"]
-Generator = Literal[Goal, WriterKind]
+Generator = Literal[Goal, "endpoint", "given"]
 CANDIDATES = 40  # texts asked for a question, at most
 GOALS: tuple[Goal, ...] = get_args(Goal)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
+from eadpr.corpus.sources import LOOK_ALIKES, Source
 from eadpr.robustness.config import CANDIDATES, Generation
 from eadpr.robustness.rules import by_rule, removed, reordered, replaced
 from eadpr.runtime import files
@@ -24,7 +25,7 @@ from eadpr.storage import questions, tables
 from eadpr.storage.records import NearDuplicate, Passage, Span
 from eadpr.supervision.fillers import pool_fillers
 from eadpr.supervision.pairs import read_pairs
-from eadpr.writers.config import Writer
+from eadpr.writers.config import Endpoint
 from eadpr.writers.endpoint import generate_by_endpoint
 from eadpr.writers.given import generate_from_files
 from eadpr.writers.original import Candidate, Generate, Original, find_defect, make_original, squash_spaces
@@ -41,12 +42,19 @@ class NearDuplicateInputs(NamedTuple):
 
 
 def write_near_duplicates(
-    settings: Generation, writer: Writer | None, sets: Sets, *, inputs: NearDuplicateInputs, out: Path
+    settings: Generation,
+    endpoint: Endpoint | None,
+    source: Source | None,
+    sets: Sets,
+    *,
+    inputs: NearDuplicateInputs,
+    out: Path,
 ) -> dict[str, Any]:
     """Write near_duplicates.parquet and report.json to the folder `out`, and return the report.
 
-    `writer` is set for a generator that is no rule. Rows are in the order of the questions, then of `number`. Questions
-    without a positive, or without an answer that a text can hold, have none: it could not be told if a text lacks it.
+    `endpoint` and `source` are set for the generators that use them. Rows are in the order of the questions, then of
+    `number`. Questions without a positive, or without an answer that a text can hold, have none: it could not be told
+    if a text lacks it.
     """
     ids = questions.read_question_ids(inputs.records / "question_sets.parquet", sets.evaluate)
     evidence = _read_evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
@@ -57,7 +65,7 @@ def write_near_duplicates(
     )
     dropped: Counter[str] = Counter()
     made: list[NearDuplicate] = []
-    generate = choose_generator(settings, writer, inputs)
+    generate = choose_generator(settings, endpoint, source, inputs)
     with progress(f"near-duplicates by {settings.generator}", None, "questions") as advance:
         for original in originals:
             made += near_duplicates(original, settings, generate, dropped)
@@ -85,7 +93,9 @@ def _read_evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[
     return {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in rows}
 
 
-def choose_generator(settings: Generation, writer: Writer | None, inputs: NearDuplicateInputs) -> Generate:
+def choose_generator(
+    settings: Generation, endpoint: Endpoint | None, source: Source | None, inputs: NearDuplicateInputs
+) -> Generate:
     match settings.generator:
         case "removed":
             return by_rule(removed(settings.seed))
@@ -94,8 +104,9 @@ def choose_generator(settings: Generation, writer: Writer | None, inputs: NearDu
         case "reordered":
             return by_rule(reordered(settings.seed))
         case "endpoint":
-            return generate_by_endpoint(writer.settings, settings.seed)
-    return generate_from_files([(file, file.local(sources=inputs.sources, raw=inputs.raw)) for file in writer.texts])
+            return generate_by_endpoint(endpoint, settings.seed)
+    texts = [file for file in source.files if file.kind in LOOK_ALIKES]
+    return generate_from_files([(file, file.local(sources=inputs.sources, raw=inputs.raw)) for file in texts])
 
 
 def near_duplicates(

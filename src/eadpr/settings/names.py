@@ -45,6 +45,5 @@ GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("path_rea
     "robustness": "eadpr.robustness.config:Robustness",
     "sets": "eadpr.runtime.section:Sets",
     "source": "eadpr.corpus.sources:Source",
-    "writer": "eadpr.writers.config:Writer",
 }
 GIVEN |= {f"{name}_files": "eadpr.runtime.model_folders:ModelFiles" for name in ("annotator", "base", "reader")}

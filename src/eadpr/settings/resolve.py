@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from eadpr.corpus.rows import excerpt
-from eadpr.corpus.sources import LOOK_ALIKES
 from eadpr.runtime import stage_code
 from eadpr.runtime.files import write_json, write_text
 from eadpr.runtime.model_folders import NO_FILES, is_folder, model_files
@@ -159,8 +158,11 @@ def _files(
         for name, resolved in models[kind].items() if kind else [("", settings)]:
             derived = dict(shared)
             if kind == "generators":  # without the settings of others, so that an edit of one reruns only that one
-                own = _section(resolved, "near_duplicates") | {"generator": name}
-                derived |= {"near_duplicates": own, "writer": _writer(collection, resolved, name)}
+                derived |= {
+                    "near_duplicates": _section(resolved, "near_duplicates") | {"generator": name},
+                    "endpoint": _section(resolved, "endpoint") if name == "endpoint" else None,
+                    "source": shared["source"] if name == "given" else None,
+                }
             if kind == "arms":
                 derived["examples"] = _section(resolved, "examples") | {"placebos": compared_placebo(resolved)}
             values = {
@@ -222,17 +224,6 @@ def _measured_by(measurers: list[str], rows: dict[str, list[str]], names: list[s
     selected = {row: [name for name in trainings if name in names] for row, trainings in rows.items()}
     trainings = {row: trainings for row, trainings in selected.items() if trainings}
     return {"by": measurers if trainings else [], "trainings": trainings}
-
-
-def _writer(collection: Collection, resolved: Settings, kind: str) -> dict[str, Any] | None:
-    """Return the settings of a writer, None if no writer has this name."""
-    match kind:
-        case "endpoint":
-            return {"by": kind, "settings": _section(resolved, "endpoint"), "texts": []}
-        case "given":
-            texts = [file.model_dump() for file in collection.source.files if file.kind in LOOK_ALIKES]
-            return {"by": kind, "settings": None, "texts": texts}
-    return None
 
 
 def _model_files(section: str, settings: Section) -> dict[str, Any]:

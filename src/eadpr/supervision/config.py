@@ -11,7 +11,6 @@ Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
 Placebo = Literal["placebo", "placebo_second", "placebo_words", "placebo_inside"]
 PLACEBOS = get_args(Placebo)
 Form = Literal["cut", "filled"]
-WriterKind = Literal["endpoint", "given"]
 
 
 class Recipe(Optimiser):

@@ -5,9 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from eadpr.corpus.sources import File
 from eadpr.runtime.section import Section
-from eadpr.supervision.config import WriterKind
 
 _FIELD = re.compile(r"\{(\w+)\}")
 
@@ -38,14 +36,3 @@ class Endpoint(Section):
     top_p: float = Field(gt=0, le=1)
     max_tokens: int = Field(ge=1)
     prompt: Annotated[str, AfterValidator(_check_prompt)]
-
-
-class Writer(Section):
-    """The generator of a stage's texts, which the stage `configs` makes from the sections.
-
-    `settings` are those of `endpoint`, `texts` the collection's files for `given`.
-    """
-
-    by: WriterKind
-    settings: Endpoint | None
-    texts: list[File]
