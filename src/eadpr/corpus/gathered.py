@@ -170,8 +170,10 @@ class Gathered:
     def add_question(self, question: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
         """Add a question; the file's settings fill what it does not say, and `pages` annotate its positives."""
         if not question.question.strip():
-            named = f"question {excerpt(question.id)}" if question.id else "question"
-            self.odd.add("questions left out", RowError(question.place, named, "is empty; fill it or remove the row"))
+            field_name = f"question {excerpt(question.id)}" if question.id else "question"
+            self.odd.add(
+                "questions left out", RowError(question.place, field_name, "is empty; fill it or remove the row")
+            )
             self.rows["asked"] += 1
             return
         closed = {answer.strip().lower() for answer in question.answers} - {""} in CLOSED
@@ -270,8 +272,8 @@ def _check_annotations(connection: engine.Connection, odd: OddRows) -> None:
             reason = (
                 f"points at {excerpt(row['there'])}, not at {answers}; offsets count characters of the passage's text"
             )
-            named = f"answer_start {row['named']} of passage {row['passage_id']}"
-            odd.add(kind, RowError(row["place"], named, reason))
+            place = f"answer_start {row['named']} of passage {row['passage_id']}"
+            odd.add(kind, RowError(row["place"], place, reason))
         odd.check(kind, total, limited=limited)
     nowhere = "FROM pointed ANTI JOIN found USING (of, question, passage_id) ORDER BY row LIMIT 1"
     if row := engine.first(connection, nowhere):

@@ -96,11 +96,11 @@ def write_generated(
         with ExitStack() as stack, progress("passages", passages, "passages") as advance:
             files = {record: tables.adding(folder / f"{name}.parquet", record) for name, record in TABLES.items()}
             add = {record: stack.enter_context(file) for record, file in files.items()}
-            for block, asked in blocks:
-                for passage in block:
+            for passages_of_block, questions in blocks:
+                for passage in passages_of_block:
                     add[Passage](passage)
                     advance(1)
-                for question, sets, contexts in asked:
+                for question, sets, contexts in questions:
                     add[Question](question)
                     for name in sets:
                         add[SetMember](SetMember(*name, question.id))
