@@ -6,14 +6,13 @@ from eadpr.settings.command import stage
 @stage(
     "readings/{reader}.json",
     reading="C/readings/{reader}/{ranking}",
-    answers="C/outcomes/answers/{reader}/{ranking}.parquet",
     out="C/outcomes/reading/{reader}/{ranking}.parquet",
 )
-def main(reader, read, sets, *, records, positives, reading, answers, out):
+def main(reader, read, sets, *, records, positives, reading, out):
     from eadpr.readers.evaluate import evaluate_reading
 
     counts = evaluate_reading(
-        records=records, positives=positives, reading=reading, outcomes=out, answers=answers,
+        records=records, positives=positives, reading=reading, outcomes=out,
         of_paths=reader.of_paths, settings=read, sets=sets,
     )  # fmt: skip
     found = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())

@@ -5,11 +5,9 @@ Ranks of first hits in main/dev (by hand, from `evaluated.RANKINGS`): bm25 2 2 1
 
 from pathlib import Path
 
-from eadpr.evaluation.outcomes import ReadAnswer
 from eadpr.explorer import explore
 from eadpr.explorer.config import ExploreInputs
 from eadpr.report import write as report
-from eadpr.report.config import MeasuredBy
 from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.records import (
@@ -42,14 +40,6 @@ TEXT = f"🜂 𝔘 It was founded by Romulus. {HOSTILE}"  # two characters that 
 QUESTION = f'Who founded <b>Rome</b>, "the, city"? {HOSTILE}'
 DISTRACTORS = {"main/dev": {"sentence": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
 
-READ = [("q1", 1, "Romulus", True), ("q1", 5, "<b>Remus</b>", False), ("q2", 1, "", False)]
-WITH_ALL = REPORT.model_copy(
-    update={
-        "reading": MeasuredBy(by=["extractive", "hops"], trainings={"bm25": ["bm25"]}),
-        "of_paths": ["hops"],
-    }
-)
-
 
 def write(folder: Path) -> ExploreInputs:
     """All that the stage reads, made by the stages before it."""
@@ -79,9 +69,6 @@ def write(folder: Path) -> ExploreInputs:
         scores = [*tables.rows(path := folder / "pairs" / f"{arm}.parquet", PairScore)]
         more = [PairScore("q1", "p1", "placebo", first), PairScore("q4", "p5", "placebo", other)]
         tables.write(path, PairScore, [*scores, *more])
-    for reader, count in (("extractive", 3), ("hops", 1)):
-        rows = [ReadAnswer(*row) for row in READ[:count]]
-        tables.write(folder / "outcomes" / "answers" / reader / "bm25.parquet", ReadAnswer, rows)
     for arm in REPORT.trainings:
         refused = {"refused": {"holds_answer": 3}}
         write_training(folder, arm, trained={"without_distractor": 2}, negatives=refused, examples={})
@@ -97,5 +84,5 @@ def paths(folder: Path) -> ExploreInputs:
 
 def page(folder: Path) -> Path:
     inputs = write(folder)
-    explore.run(inputs, folder / "toy.html", "toy <b>&", WITH_ALL, SETS)
+    explore.run(inputs, folder / "toy.html", "toy <b>&", REPORT, SETS)
     return folder / "toy.html"

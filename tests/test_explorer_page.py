@@ -211,17 +211,6 @@ def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     assert texts(page, ".ranking h3") == ["eadpr", "bm25"]
 
 
-def test_the_answers_of_readers_say_whether_they_are_right_and_from_how_much(visit):
-    page = visit("#question=q1")
-    assert texts(page, ".read thead th") == ["reader and ranking", "1 passage", "1 path", "5 passages"]
-    assert texts(page, ".read tbody tr") == [
-        "extractive on bm25 ✓ right: Romulus – ✗ wrong: <b>Remus</b>",
-        "hops on bm25 – ✓ right: Romulus –",
-    ]
-    assert texts(visit("#question=q2"), ".read tbody tr") == ["extractive on bm25 ✗ wrong: no answer"]
-    assert visit("#question=q3").locator(".read").count() == 0
-
-
 def test_hostile_texts_are_shown_as_text(visit):
     page = visit("#question=q1")
     page.get_by_role("button", name="Show all texts").click()

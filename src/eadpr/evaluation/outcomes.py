@@ -20,18 +20,6 @@ MADE = "near_duplicates.json"  # beside outcomes with near-duplicates: counts of
 GROUPS = ("type", "hop_type", "relation")  # columns with kinds of questions
 
 
-class ReadAnswer(NamedTuple):
-    """A reader's answer from the first `top_k` passages, or paths, of a ranking, `right` if it is an exact match.
-
-    The record stands here and not in `eadpr.storage.records`, an edit of which reruns every stage.
-    """
-
-    question_id: str
-    top_k: int
-    answer: str
-    right: bool
-
-
 class Values(NamedTuple):
     """A metric's values; `rows` are indices into the questions and repeat where a question has several pairs."""
 

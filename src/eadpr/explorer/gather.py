@@ -1,4 +1,4 @@
-"""The details of each question in the explorer: rankings, hits, positives with their cuts, readers' answers."""
+"""The details of each question in the explorer: rankings, hits, positives with their cuts."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eadpr.evaluation.metrics import GIVEN, load_judge
-from eadpr.evaluation.outcomes import MeasuredQuestions, ReadAnswer
+from eadpr.evaluation.outcomes import MeasuredQuestions
 from eadpr.explorer.config import ExploreInputs
 from eadpr.explorer.words import PLACEBOS
 from eadpr.report.config import ReportArms
@@ -55,7 +55,6 @@ def details(
     store, relevant, ids = judge.store, judge.relevant, judge.relevant.keys()
     positives = _read_positives(inputs, ids, settings.strategy)
     scores = [_read_scores(inputs.pairs / f"{name}.parquet", ids) for name in shown]
-    answers = _read_answers(inputs.outcomes, shown, settings)
     for question in questions:
         ranked = [ranking.get(question.id, []) for ranking in rankings]
         passages = dict.fromkeys(passage for ranking in ranked for passage, *_ in ranking)
@@ -76,20 +75,7 @@ def details(
             "hits": [[numbers[i], edges[i]] for i, hit in zip(passages, hits, strict=True) if hit],
             "relevant": sorted(numbers[i] for i in relevant[question.id] if i in passages),
             "positives": shown_positives,
-            "read": answers[question.id],
         }
-
-
-def _read_answers(folder: Path, shown: Sequence[str], settings: ReportArms) -> dict[str, list[list[Any]]]:
-    """Return by question: reader, ranking (its place in `shown`), passages read, answer, 1 where it is right."""
-    measured = {name for names in settings.reading.trainings.values() for name in names}
-    answers = defaultdict(list)
-    for reader in settings.reading.by:
-        for place, name in enumerate(shown):
-            if name in measured:
-                for row in tables.rows(folder / "answers" / reader / f"{name}.parquet", ReadAnswer):
-                    answers[row.question_id].append([reader, place, row.top_k, row.answer, int(row.right)])
-    return answers
 
 
 def _read_positives(inputs: ExploreInputs, ids: Collection[str], strategy: str) -> dict[str, dict[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eadpr.corpus.formats.hotpot import passage_id
-from eadpr.evaluation.outcomes import ReadAnswer, Values, load_questions, read_members, write
+from eadpr.evaluation.outcomes import Values, load_questions, read_members, write
 from eadpr.readers.config import Read
 from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.readers.selection import sample_questions
@@ -107,10 +107,9 @@ def score_predictions(
 
 
 def evaluate_reading(
-    *, records: Path, positives: Path, reading: Path, outcomes: Path, answers: Path, of_paths: bool, settings: Read,
-    sets: Sets,
-) -> dict[str, int]:  # fmt: skip
-    """Write the table `outcomes`, and the table `answers` with each answer and its correctness.
+    *, records: Path, positives: Path, reading: Path, outcomes: Path, of_paths: bool, settings: Read, sets: Sets
+) -> dict[str, int]:
+    """Write the table `outcomes`.
 
     `reading` is the folder of predictions.parquet. Return the number of questions per set, for a reader of paths only
     questions with hops; raises ValueError if there are none.
@@ -127,21 +126,8 @@ def evaluate_reading(
         predictions = {(row.question_id, row.top_k): row.answer for row in rows}
         values = reading_values(questions, predictions, settings.top_k)
     write(outcomes, evaluated, values | _counts(questions, {row.question_id for row in rows}))
-    tables.write(answers, ReadAnswer, _judge_answers(rows, questions, values, of_paths))
     counted = next(iter(values.values())).rows
     return {name: int(np.isin(counted, members).sum()) for name, members in evaluated.members.items()}
-
-
-def _judge_answers(
-    rows: Iterable[Prediction], questions: Sequence[Question], values: Mapping[str, Values], of_paths: bool
-) -> Iterator[ReadAnswer]:
-    """Yield the answers to the questions that have metrics, with their correctness."""
-    place_of = {question.id: place for place, question in enumerate(questions)}
-    exact = {name: dict(zip(*map(np.ndarray.tolist, of_metric), strict=True)) for name, of_metric in values.items()}
-    for row in rows:
-        right = exact["em" if of_paths else f"em_{row.top_k}"].get(place_of[row.question_id])
-        if right is not None:
-            yield ReadAnswer(row.question_id, row.top_k, row.answer, right == 1)
 
 
 def read_golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator[GoldAnswer]:

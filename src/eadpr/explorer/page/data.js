@@ -25,7 +25,7 @@ async function inBlock(data, kind, place) {
   return (await data.unpacked.get(name))[place % size];
 }
 
-/* The details of a question: by arm its ranking with scores and texts, its positives, readers' answers. */
+/* The details of a question: by arm its ranking with scores and texts, its positives. */
 export async function loadQuestion(data, place) {
   const details = await inBlock(data, "details", place);
   const hits = new Map(details.hits);
@@ -40,5 +40,5 @@ export async function loadQuestion(data, place) {
   }
   const rankings = details.ranked.map((ranking) => ranking.map(([number, score, ...sentence], i) => (
     { rank: i + 1, score, sentence, passage: passages.get(number) })));
-  return { rankings, passages, positives: details.positives, read: details.read };
+  return { rankings, passages, positives: details.positives };
 }

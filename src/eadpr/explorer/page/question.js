@@ -44,32 +44,12 @@ export function question(data, state, place, found, go, around) {
     h("p", {}, answers.length ? [h("strong", {}, answers.length > 1 ? "Answers: " : "Answer: "), answers.join("; ")]
       : "No answer is given: passages are judged by what the source calls relevant."),
     h("p", {}, h("strong", {}, "Rank of the first hit: "), ranks.join(" · ")),
-    readAnswers(data, found.read),
     legendOfMarks(data.evidence),
     sideBySide(data, a, b, found),
     h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
     found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages.get(one.passage), found.rankings))
       : h("p", {}, "Neither the source nor BM25 gives this question a positive passage, so nothing was cut."),
   ];
-}
-
-/* What readers answered from each ranking, a column for each number of passages, or paths, that they read. */
-function readAnswers(data, read) {
-  if (!read.length) return [];
-  const lines = new Map();
-  for (const [reader, place, count, answer, right] of read) {
-    const from = `${count} ${data.readersOfPaths.includes(reader) ? "path" : "passage"}${count === 1 ? "" : "s"}`;
-    const line = `${reader} on ${data.arms[place]}`;
-    if (!lines.has(line)) lines.set(line, new Map());
-    lines.get(line).set(from, [h("span", { "aria-hidden": "true" }, right ? "✓ " : "✗ "), h("span", { class: "unseen" }, right ? "right: " : "wrong: "),
-      answer || "no answer"]);
-  }
-  const columns = [...new Set([...lines.values()].flatMap((line) => [...line.keys()]))].sort((one, other) => parseInt(one) - parseInt(other));
-  return [h("h3", {}, "What readers answered"), h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Answers of readers" },
-    h("table", { class: "read" }, h("caption", {}, "By how many passages, or paths of two, of the ranking were read. ✓ right: one of the answers, word for word; ✗ wrong"),
-      h("thead", {}, h("tr", {}, ["reader and ranking", ...columns].map((head) => h("th", { scope: "col" }, head)))),
-      h("tbody", {}, [...lines].map(([name, line]) => h("tr", {}, h("th", { scope: "row" }, name),
-        columns.map((column) => h("td", {}, line.get(column) || "–")))))))];
 }
 
 /* `evidence` says what the mark without words of its own stands for. */
