@@ -1,4 +1,7 @@
-"""Tokens against a naive loop: their scores, padding, gradients, rankings and probe."""
+"""Tokens and sentences against a naive loop: their scores, padding, gradients, rankings and probe."""
+
+import re
+from itertools import accumulate, pairwise
 
 import pytest
 import torch
@@ -9,7 +12,7 @@ from eadpr.runtime.files import read_json, write_json
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.search.config import Encode, Probe, Retrieve
-from eadpr.search.encode import encode
+from eadpr.search.encode import embed, encode
 from eadpr.search.late import score_passage, split_tokens
 from eadpr.search.probe import probe
 from eadpr.search.retrieve import retrieve
@@ -19,6 +22,8 @@ from eadpr.training import contrastive, late
 from eadpr.training.arm import ArmSettings
 from eadpr.training.config import AUTO
 from eadpr.training.encoder import load, load_pair
+from eadpr.training.padding import pad
+from eadpr.training.sentences import MARK
 from tests import small_collection as small
 from tests import training_toy
 
@@ -81,9 +86,10 @@ def test_only_the_matching_token_of_a_passage_gets_a_gradient():
     assert states.grad[0, 1].abs().sum() == 0
 
 
+@pytest.mark.parametrize("unit", ["token", "sentence"])
 @pytest.mark.usefixtures("one_thread")
-def test_gradients_of_all_losses_go_through_tokens_with_and_without_gradient_cache(toy):
-    settings = training_toy.SETTINGS.model_copy(update={"unit": "token", "shared": True})
+def test_gradients_of_all_losses_go_through_parts_with_and_without_gradient_cache(toy, unit):
+    settings = training_toy.SETTINGS.model_copy(update={"unit": unit, "shared": True})
 
     def gradients(cache):
         train = training_toy.TRAIN.model_copy(
@@ -92,6 +98,7 @@ def test_gradients_of_all_losses_go_through_tokens_with_and_without_gradient_cac
         encoders = load_pair(toy / "base", settings)
         sections = ArmSettings(training_toy.EADPR, train, settings, training_toy.MACHINE)
         batch = training_toy.batcher_of(toy, settings=settings).sampled(0, size=8, seed=3)
+        assert any(ids.max() >= MARK for ids in batch.passages) == (unit == "sentence")
         terms = contrastive.add_gradient(encoders, batch, sections)
         return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
 
@@ -109,15 +116,43 @@ def states_of(encoder, ids):
     return states[[i for i, word in enumerate(words) if word not in SPECIAL]]
 
 
+def sentence_states(states, title, text):
+    """Return the mean state of each sentence that has a token among the `states` of title and text."""
+    ends = list(accumulate(len(piece.replace(".", " .").split()) for piece in (title, *text.split("\n\n"))))
+    means = [states[first:end].mean(0) for first, end in pairwise(ends) if first < len(states)]
+    return torch.stack(means)
+
+
+@pytest.mark.parametrize("form", ["pair", "joined"])
 @torch.no_grad()
-def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tmp_path):
-    rows = small.passages()
+def test_a_sentence_begins_at_its_first_token_whatever_stands_before_the_text(tmp_path, form):
+    """In lower case İ is two characters. The text ends beyond the 8th token, so that its last sentence is not read."""
+    model = small.write_model(tmp_path / "model", passage_tokens=10)
+    changes = {"unit": "sentence", "title": form, "lowercase": True, "prompts": {"question": "", "passage": "w0 "}}
+    write_json(model / "encoder.json", read_json(model / "encoder.json") | changes)
+    encoder = load(model, "passage")
+    long, short, untitled, empty = encoder.passage_ids(["İ"] * 2 + ["", "w1"], [" İ w3. W4! W5. W6", "w3", "W4", ""])
+    words = encoder.tokenizer.convert_ids_to_tokens([token % MARK for token in long if token >= MARK])
+    assert words == ["[UNK]", "w4", "w5"][: 2 if form == "pair" else 3]
+    assert encoder.unread == 4 - len(words)
+    assert [sum(token >= MARK for token in ids) for ids in (short, untitled, empty)] == [1, 1, 0]
+    row = encoder(*pad([untitled], encoder.pad_id))[0]
+    states = encoder.model(torch.tensor([[token % MARK for token in untitled]])).last_hidden_state[0]
+    torch.testing.assert_close(row[:16], torch.nn.functional.normalize(states[2], dim=0))  # [CLS] w0 W4 [SEP]
+    assert not row[16:].any()
+
+
+@pytest.mark.parametrize("unit", ["token", "sentence"])
+@torch.no_grad()
+def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tmp_path, capsys, unit):
+    # Four words and a stop, and a gap, so that a sentence ends there; of a third of the passages the end is not read.
+    rows = [row._replace(text=re.sub(r"((?:w\d+ ){3}w\d+) ", r"\1.\n\n", row.text)) for row in small.passages()]
     asked = [small.question(f"q{i}", text, ["w1"]) for i, text in enumerate(["where was w3 w4", "w7", "w1 w9 born"])]
     records = small.write_records(tmp_path / "records", rows, asked, train=1)
     model = small.write_model(tmp_path / "model")
     vectors = Encode.model_validate(small.ENCODE), Machine.model_validate(small.MACHINE)
     encode(records / "passages.parquet", model, tmp_path / "pooled", settings=vectors[0], hardware=vectors[1])
-    write_json(model / "encoder.json", read_json(model / "encoder.json") | {"unit": "token"})
+    write_json(model / "encoder.json", read_json(model / "encoder.json") | {"unit": unit})
     encode(records / "passages.parquet", model, tmp_path / "vectors", settings=vectors[0], hardware=vectors[1])
     assert small.files_of(tmp_path / "vectors") == small.files_of(tmp_path / "pooled")
 
@@ -128,6 +163,11 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
     states = [states_of(plain, ids) for ids in plain.passage_ids([p.title for p in rows], [p.text for p in rows])]
     question_ids = question_encoder.question_ids([q.question for q in asked])
     questions = [states_of(question_encoder, ids) for ids in question_ids]
+    if unit == "sentence":
+        states = [sentence_states(read, row.title, row.text) for read, row in zip(states, rows, strict=True)]
+        questions = torch.from_numpy(embed(question_encoder, question_ids)).unsqueeze(1)
+        left_out = sum(row.text.count("\n\n") + 1 for row in rows) - sum(map(len, states))
+        assert f"by sentence: {left_out} sentences" in capsys.readouterr().err
     expected = naive(questions, states)
     ranked = list(tables.rows(tmp_path / "out" / "evaluate.parquet", Ranked))
     for number in (1, 2):

@@ -73,6 +73,12 @@ def test_the_parts_of_a_positive_are_its_evidence_and_its_rest_behind_the_title(
     assert training_toy.batcher_of(toy, settings=SETTINGS).first([0]).parts_Q2T is None
 
 
+def test_the_parts_of_a_positive_of_sentences_are_its_sentences_with_evidence_and_the_others(toy):
+    batcher = training_toy.batcher_of(toy, settings=SETTINGS.model_copy(update={"unit": "sentence"}), rest=0.5)
+    assert batcher.inputs.parts([0])[0].tolist() == [[True, False, False], [False, True, True]]
+    assert (batcher.count_all()["without_rest"], batcher.first([len(batcher) - 1]).counts["without_rest"]) == (1, 1)
+
+
 @pytest.mark.parametrize(("first", "tokens"), [("whole", 48), ("cut", 12)])
 def test_a_positive_without_evidence_or_rest_that_the_encoder_reads_takes_no_part(toy, first, tokens):
     settings = SETTINGS.model_copy(update={"passage_tokens": tokens})
@@ -82,16 +88,19 @@ def test_a_positive_without_evidence_or_rest_that_the_encoder_reads_takes_no_par
     assert not batcher.first([0]).masks.parts_Q.any()
 
 
+@pytest.mark.parametrize("unit", ["token", "sentence"])
 @pytest.mark.usefixtures("one_thread")
-def test_gradients_of_the_rest_are_those_with_a_gradient_cache(toy):
+def test_gradients_of_the_rest_are_those_with_a_gradient_cache(toy, unit):
+    settings = SETTINGS.model_copy(update={"unit": unit})
+
     def step(cache, **changes):
         train = training_toy.TRAIN.model_copy(
             update={"gradient_cache": cache, "dropout": 0.0, "attention_dropout": 0.0}
         )
         loss = training_toy.EVIDENCE.model_copy(update=changes)
-        encoders = load_pair(toy / "base", SETTINGS)
-        batch = training_toy.batcher_of(toy, settings=SETTINGS, distractors=False, rest=0.5).sampled(0, size=8, seed=3)
-        terms = contrastive.add_gradient(encoders, batch, ArmSettings(loss, train, SETTINGS, training_toy.MACHINE))
+        encoders = load_pair(toy / "base", settings)
+        batch = training_toy.batcher_of(toy, settings=settings, distractors=False, rest=0.5).sampled(0, size=8, seed=3)
+        terms = contrastive.add_gradient(encoders, batch, ArmSettings(loss, train, settings, training_toy.MACHINE))
         return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
 
     (terms, plain), (cached_terms, cached) = step(None), step(60)

@@ -10,6 +10,7 @@ import eadpr
 from eadpr.runtime.files import read_json, write_json
 from eadpr.text.spans import sentences
 from eadpr.training.encoder import load
+from eadpr.training.sentences import MARK
 from tests.small_collection import write_model
 
 QUESTION = "where was w3 w4"
@@ -46,7 +47,7 @@ def test_each_sentence_has_its_own_words_and_no_other_token(tmp_path, title, low
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("unit", ["passage", "token"])
+@pytest.mark.parametrize("unit", ["passage", "sentence", "token"])
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])
 def test_scores_are_those_of_a_naive_loop_and_the_best_is_the_highest(tmp_path, unit, similarity):
     model = write_model(tmp_path / "model")
@@ -58,13 +59,13 @@ def test_scores_are_those_of_a_naive_loop_and_the_best_is_the_highest(tmp_path, 
         if unit == "token":
             return sum(max(cosine_similarity(a, b, dim=0) for b in states) for a in question[1:-1]) / 4
         one, other = question.mean(0), sum(states) / len(states)
-        return one @ other if similarity == "dot" else cosine_similarity(one, other, dim=0)
+        return one @ other if (unit, similarity) == ("passage", "dot") else cosine_similarity(one, other, dim=0)
 
     pointed = eadpr.point(model, QUESTION, PASSAGES)
     for passage, found in zip(PASSAGES, pointed, strict=True):
         row = passage if isinstance(passage, dict) else {"text": passage}
         (ids,) = reads.passage_ids([row.get("title", "")], [row["text"]])
-        states = list(reads.model(input_ids=torch.tensor([ids])).last_hidden_state[0])[1:-1]
+        states = list(reads.model(input_ids=torch.tensor([ids]) % MARK).last_hidden_state[0])[1:-1]
         states = states[2:] if "title" in row else states  # [CLS] w1 [SEP]
         scores = []
         for sentence in found.sentences:

@@ -142,12 +142,14 @@ def test_the_card_of_an_arm_of_tokens_scores_as_the_pipeline(tmp_path):
     np.testing.assert_allclose(sums, ours * np.array([[len(tokens)] for tokens in asked]), atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize(("shared", "vectors"), [(False, False), (True, True)])
-def test_what_no_library_matches_is_refused(tmp_path, shared, vectors):
+@pytest.mark.parametrize(("unit", "shared", "vectors"), [
+    ("sentence", True, False), ("token", False, False), ("token", True, True),
+])  # fmt: skip
+def test_what_no_library_matches_is_refused(tmp_path, unit, shared, vectors):
     made = make(tmp_path, shared=shared)
     path = made / "models" / "arm" / "encoder.json"
-    write_json(path, json.loads(path.read_text()) | {"unit": "token"})
-    with pytest.raises(ValueError, match=r"tokens .encoder.unit.*encoder\.shared"):
+    write_json(path, json.loads(path.read_text()) | {"unit": unit})
+    with pytest.raises(ValueError, match=rf"{unit} .encoder.unit.*encoder\.shared"):
         publish(made, tmp_path / "published", vectors=vectors)
     assert not (tmp_path / "published").exists()
 

@@ -18,7 +18,7 @@ def main(
     annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
     first: int = typer.Option(None, min=1, help="Only so many rows."),
     bm25: bool = typer.Option(False, help="A row for BM25, with the statistics of these passages."),
-    units: bool = typer.Option(False, help="Each encoder by one vector and by its tokens; ranks too."),
+    units: bool = typer.Option(False, help="Each encoder by one vector, its best sentence and its tokens; ranks too."),
     join: str = typer.Option(None, help="One text of title and text; by default the model's way, or '{title} {text}'."),
 ) -> str:
     """Measure by answer awareness whether models know evidence: eadpr probe-model MODEL... --rows FILE."""

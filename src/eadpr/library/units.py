@@ -1,4 +1,4 @@
-"""What one vector of a passage costs an encoder: the same weights, matched by one vector and by tokens.
+"""What one vector of a passage costs an encoder: the same weights, matched by one vector, by sentences and by tokens.
 
 Q questions, N passages, D dimensions.
 """
@@ -19,10 +19,11 @@ from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
 from eadpr.training.config import AUTO
 
-# The changes of an encoder's settings; vectors come first, as they propose what tokens rank.
+# The changes of an encoder's settings; vectors come first, as they propose what sentences and tokens rank.
 UNITS = {
     "one vector, dot": {"similarity": "dot", "unit": "passage"},
     "one vector, cosine": {"similarity": "cosine", "unit": "passage"},
+    "best sentence": {"unit": "sentence"},
     "tokens": {"unit": "token"},
 }
 CANDIDATES = 200  # as retrieve.candidates
@@ -48,7 +49,7 @@ def measure_units(
 ) -> Iterator[tuple[str, float, Awareness | None]]:
     """Yield each unit with its top-1, a share, and its controlled AA-evidence, None where no row has it.
 
-    The CANDIDATES with the highest cosine are ranked by tokens. A model with layers behind its pooling
+    The CANDIDATES with the highest cosine are ranked by sentences and tokens. A model with layers behind its pooling
     has no tokens to match.
     """
     passages, right = distinct((row.title, row.variants["positive"]) for row in texts)

@@ -33,10 +33,10 @@ def publish(arm: str, collection: Path, out: Path, *, vectors: bool, card: Calla
         raise ValueError(f"{out} exists and is not empty; delete it, or choose another folder")
     settings = settings_of(model)
     by_token = settings.unit == "token"
-    if by_token and (vectors or not settings.shared):
+    if settings.unit == "sentence" or (by_token and (vectors or not settings.shared)):
         raise ValueError(
-            f"{model} matches tokens (encoder.unit), and encoder.shared is {settings.shared}; published can be: one"
-            " vector of a passage, or tokens of one encoder (encoder.shared: true) without --vectors"
+            f"{model} matches each {settings.unit} (encoder.unit), and encoder.shared is {settings.shared}; published"
+            " can be: one vector of a passage, or tokens of one encoder (encoder.shared: true) without --vectors"
         )
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     folders = ("", "") if settings.shared else SIDES

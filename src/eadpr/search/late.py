@@ -1,4 +1,4 @@
-"""Scores of pairs of a question and a passage, by vectors or by the tokens of late interaction.
+"""Scores of pairs of a question and a passage, by vectors or by the sentences or tokens of late interaction.
 
 Passages are encoded once each, and their tokens not stored. Q questions, F pairs.
 """
@@ -24,12 +24,12 @@ def score_pairs(
     encoders: Encoders, question_ids: Ids, passage_ids: Ids, question_of: Places, passage_of: Places
 ) -> np.ndarray:
     """Return the scores (F,) of pairs of a question and a passage by their places among the token ids: dot products, or
-    `late_scores` where tokens are the unit."""
+    `late_scores` where sentences or tokens are the unit."""
     question_of, passage_of = np.asarray(question_of, np.int64), np.asarray(passage_of, np.int64)
     if encoders.passage.token_dim:
         questions = embed_tokens(encoders.question, question_ids)
         read_ids = partial(take, passage_ids)
-        return score_by_tokens(questions, question_of, passage_of, read_ids, encoders.passage)
+        return score_by_parts(questions, question_of, passage_of, read_ids, encoders.passage)
     questions_QD = embed(encoders.question, question_ids)
     passages_FD = embed(encoders.passage, passage_ids)[passage_of]
     return np.einsum("fd,fd->f", passages_FD, questions_QD[question_of], dtype=np.float64)
@@ -59,7 +59,7 @@ def group_by_passage(passage_of: np.ndarray) -> Iterator[tuple[list[int], list[n
 
 
 @torch.inference_mode()
-def score_by_tokens(
+def score_by_parts(
     questions: torch.Tensor,
     question_of: np.ndarray,
     passage_of: np.ndarray,
@@ -106,12 +106,12 @@ def rescore(
     depth: int,
     label: str,
 ) -> Hits:
-    """Return the best `depth` of each question's candidates by their tokens; equal ones keep their order."""
+    """Return the best `depth` of each question's candidates by their parts; equal ones keep their order."""
     question, place = np.nonzero(hits.rows >= 0)
     scores = np.full(hits.rows.shape, -np.inf, np.float32)
     rows = hits.rows[question, place]
     with progress(label, len(np.unique(rows)), "passages") as advance:
         questions = embed_tokens(encoders.question, question_ids)
-        scores[question, place] = score_by_tokens(questions, question, rows, read_ids, encoders.passage, advance)
+        scores[question, place] = score_by_parts(questions, question, rows, read_ids, encoders.passage, advance)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
     return Hits(*(np.take_along_axis(values, best, axis=1) for values in (hits.rows, scores)))

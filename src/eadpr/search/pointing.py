@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from eadpr.runtime import machine
 from eadpr.runtime.progress import progress
@@ -26,28 +27,29 @@ from eadpr.training.padding import TOKENS, batches, pad
 
 
 def score_sentences(
-    questions: Tensor, states: Tensor, sentence_of_token: Tensor, count: int, encoder: TextEncoder
+    questions: Tensor, states: Tensor, sentence_of_token: Tensor, count: int, *, finish: Callable, token_dim: int | None
 ) -> Tensor:
     """Return (Q, S) float32 for states (T, D) of a passage's tokens and the number (T,) of each one's sentence or -1.
 
-    Rows of tokens meet each sentence's tokens alone by `late_scores`; vectors meet the encoder's vector of the mean of
-    the sentence's states, by dot product. A sentence without a token has NaN.
+    Rows of tokens meet each sentence's tokens alone by `late_scores`; vectors meet the mean of the sentence's states,
+    which `finish` makes a vector, by dot product. A sentence without a token has NaN.
     """
     masks_ST = sentence_of_token == torch.arange(count, device=states.device)[:, None]
-    if encoder.token_dim:
+    if token_dim:
         rows = token_rows(states.expand(count, -1, -1), masks_ST, len(states))
-        scores = late_scores(questions, rows, encoder.token_dim)
+        scores = late_scores(questions, rows, token_dim)
     else:
         means_SD = masks_ST.float() @ states.float() / masks_ST.sum(1, keepdim=True)
-        scores = questions @ encoder.finish(means_SD).T
+        scores = questions @ finish(means_SD).T
     return scores.masked_fill(~masks_ST.any(1), torch.nan)
 
 
 def embed_questions(encoder: TextEncoder, ids: late.Ids) -> Tensor:
     """Return what `score_sentences` takes: rows of tokens where these are the unit, or vectors."""
-    if encoder.token_dim:
-        return late.embed_tokens(encoder, ids)
-    return torch.from_numpy(embed(encoder, ids))
+    if encoder.settings.unit == "passage":
+        return torch.from_numpy(embed(encoder, ids))
+    rows = late.embed_tokens(encoder, ids)
+    return rows if encoder.settings.unit == "token" else rows[:, : encoder.token_dim]
 
 
 @torch.inference_mode()
@@ -64,7 +66,9 @@ def score_passages(
     if not encoder.tokenizer.is_fast:
         reason = "tells no offsets of its tokens; take a model with a tokenizer.json, or set retrieve.sentences: 0"
         raise ValueError(f"the tokenizer of {encoder.tokenizer.name_or_path} {reason}")
-    device = machine.device()
+    unit, device = encoder.settings.unit, machine.device()
+    finish = (lambda means_SD: normalize(encoder.finish(means_SD), dim=-1)) if unit == "sentence" else encoder.finish
+    how = {"finish": finish, "token_dim": encoder.token_dim if unit == "token" else None}
     for rows, groups in late.group_by_passage(passage_of):
         passages = read(rows)
         spans = [segment(passage) for passage in passages]
@@ -75,7 +79,7 @@ def score_passages(
             for i, states in zip(batch.tolist(), states_BTD, strict=True):
                 pairs, numbers = groups[i], torch.from_numpy(cut[i].sentence_of_token).to(device)
                 asked = questions[question_of[pairs]].to(device)
-                scores = score_sentences(asked, states[: len(numbers)], numbers, len(spans[i]), encoder)
+                scores = score_sentences(asked, states[: len(numbers)], numbers, len(spans[i]), **how)
                 yield pairs, spans[i], scores.cpu().numpy()
             advance(len(batch))
 

@@ -1,5 +1,6 @@
 """Dense rankings: questions are encoded, and their best passages looked up among the stored vectors."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from eadpr.training.encoder import load, load_pair
 
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
 NOTHING = tables.schema(MatchedSentence).empty_table()
-TOKEN_QUESTIONS = 8_192  # the same by token; 0.4 GB at 32 tokens of 384 dimensions
+PART_QUESTIONS = 8_192  # the same by sentence or token; 0.4 GB at 32 tokens of 384 dimensions
 
 
 def retrieve(
@@ -34,7 +35,7 @@ def retrieve(
     """Write train.parquet and evaluate.parquet (`Ranked`) to the folder `out` and return the number of questions; the
     sentences that evaluated questions match in their first passages to `SENTENCES` (`MatchedSentence`).
 
-    Where tokens are the encoder's unit, the vectors propose `candidates` passages, which these rank.
+    Where sentences or tokens are the encoder's unit, the vectors propose `candidates` passages, which these rank.
 
     Questions are encoded in float32, passages are the stored float16 vectors. A ranking is shorter than the depth only
     if the corpus is, if an approximate index has fewer hits, or by the question's own document, which is left out.
@@ -49,14 +50,14 @@ def retrieve(
         keep = part == "evaluate" and settings.sentences > 0
         return make_table(ids, passage_ids, hits), searcher.match(hits, ids, asked) if keep else NOTHING
 
-    block = TOKEN_QUESTIONS if searcher.by_token else QUESTIONS
+    block = PART_QUESTIONS if searcher.by_part else QUESTIONS
     record_types = {".": Ranked, SENTENCES.parent: MatchedSentence}
     return write_rankings(records, out, rank, record_types, sets=sets, block=block)
 
 
 class DenseSearcher:
-    """Searches passages, a passages.parquet, by the vectors of a model, and where tokens are its unit by these among
-    the passages that the vectors propose.
+    """Searches passages, a passages.parquet, by the vectors of a model, and where sentences or tokens are its unit by
+    these among the passages that the vectors propose.
 
     Raises ValueError for vectors of other passages or another model.
     """
@@ -65,16 +66,16 @@ class DenseSearcher:
         self._passages, self._model, self._settings, self._hardware = passages, model, settings, hardware
         self._vectors = Vectors(vectors, passages, model)
         self._encoder = load(model, "question", AUTO).to(machine.device())
-        self.by_token = settings_of(model).unit == "token"
+        self.by_part = settings_of(model).unit != "passage"
 
     def search(self, questions: Sequence[str], label: str) -> Hits:
         """Return the best `depth` passages of each question."""
         settings, ids = self._settings, self._encoder.question_ids(questions)
-        first = settings.model_copy(update={"depth": settings.candidates}) if self.by_token else settings
+        first = settings.model_copy(update={"depth": settings.candidates}) if self.by_part else settings
         questions_QD = embed(self._encoder, ids)
         hits = find(self._vectors, questions_QD, settings=first, threads=self._hardware.threads, label=label)
-        if self.by_token:
-            hits = rank_by_tokens(hits, ids, self._passages, self._model, depth=settings.depth, label=label)
+        if self.by_part:
+            hits = rank_by_parts(hits, ids, self._passages, self._model, depth=settings.depth, label=label)
         return hits
 
     def match(self, hits: Hits, question_ids: Sequence[str], questions: Sequence[str]) -> pa.Table:
@@ -85,14 +86,20 @@ class DenseSearcher:
         return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoders.passage)
 
 
-def rank_by_tokens(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:
-    """Return the best `depth` of the candidates of questions with the token `ids`, by their tokens."""
+def rank_by_parts(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:
+    """Return the best `depth` of the candidates of questions with the token `ids`, by their sentences or tokens."""
     encoders, store = load_pair(model).to(machine.device()), PassageStore(passages)
+    encoder = encoders.passage
 
     def read_ids(rows: Sequence[int]) -> late.Ids:
-        return encoders.passage.passage_ids(store.titles(rows), store.texts(rows))
+        return encoder.passage_ids(store.titles(rows), store.texts(rows))
 
-    return late.rescore(hits, encoders, ids, read_ids, depth=depth, label=f"{label} by token")
+    label += f" by {encoder.settings.unit}"
+    hits = late.rescore(hits, encoders, ids, read_ids, depth=depth, label=label)
+    if encoder.unread:
+        left_out = f"{encoder.unread:,} sentences lie beyond encoder.passage_tokens and were left out"
+        print(f"{label}: {left_out}", file=sys.stderr, flush=True)
+    return hits
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:

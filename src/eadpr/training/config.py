@@ -47,7 +47,7 @@ class EncoderSettings(Section):
     prompts: Literal["auto"] | Prompts
     title: Literal["auto", "pair", "joined", "none"]
     shared: bool
-    unit: Literal["passage", "token"]
+    unit: Literal["passage", "sentence", "token"]
     question_tokens: Literal["auto"] | Tokens
     passage_tokens: Literal["auto"] | Tokens
 
@@ -78,7 +78,7 @@ class ResolvedSettings(EncoderSettings):
     similarity: Literal["dot", "cosine"] = "dot"
     prompts: Prompts = NO_PROMPTS
     title: Literal["pair", "joined", "none"] = "pair"
-    unit: Literal["passage", "token"] = "passage"
+    unit: Literal["passage", "sentence", "token"] = "passage"
     question_tokens: Tokens
     passage_tokens: Tokens
     lowercase: bool = False
@@ -86,12 +86,12 @@ class ResolvedSettings(EncoderSettings):
 
     @property
     def loss_scale(self) -> float:
-        return self.scale or (20.0 if self.similarity == "cosine" or self.unit == "token" else 1.0)
+        return self.scale or (20.0 if self.similarity == "cosine" or self.unit != "passage" else 1.0)
 
     def describe(self) -> str:
         """Return the settings as one line for people."""
         prompts = f"prompts {self.prompts.question!r} and {self.prompts.passage!r}"
-        pooled = f"{self.pooling} pooling, {self.similarity}"
+        pooled = f"{self.pooling} pooling, " + (self.similarity if self.unit == "passage" else "cosine, best sentence")
         similarity = "late interaction of tokens" if self.unit == "token" else pooled
         return (
             f"{similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"

@@ -1,4 +1,4 @@
-"""Text to vectors: a Hugging Face encoder, its tokenizer and a pooling, of the whole text or its tokens.
+"""Text to vectors: a Hugging Face encoder, its tokenizer and a pooling, of the whole text, its sentences or tokens.
 
 Input forms follow DPR (Karpukhin et al., 2020), where a model says nothing else of itself: question `[CLS] q [SEP]`,
 passage `[CLS] title [SEP] text [SEP]` cut longest first, token types all zero. Weights are safetensors only; no code or
@@ -18,13 +18,14 @@ from transformers import AutoModel, BatchEncoding, PreTrainedModel, PreTrainedTo
 
 from eadpr.runtime.files import write_json
 from eadpr.runtime.model_folders import sides_differ
+from eadpr.text.spans import sentences
 from eadpr.training.config import SETTINGS, EncoderSettings, ResolvedSettings, settings_of
 from eadpr.training.late import token_rows
 from eadpr.training.pooling import pool
 from eadpr.training.pretrained import check_positions, load_whole, position_limit
 from eadpr.training.projection import Projection, load_projection
 from eadpr.training.self_description import read_description
-from eadpr.training.sentences import CutPassage, Spans, assign_tokens
+from eadpr.training.sentences import MARK, CutPassage, Spans, assign_tokens, pool_sentences
 
 Side = Literal["question", "passage"]
 TOKENISED_AT_ONCE = 4096  # texts, where there may be many
@@ -60,6 +61,7 @@ class TextEncoder(torch.nn.Module):
         self.projection = projection
         self._vector_dim = projection.dim if projection else model.config.hidden_size
         self.settings = settings
+        self.unread = 0  # sentences beyond the cut, as far as passages were tokenised
         if settings.unit == "token" and projection is not None:
             raise ValueError("encoder.unit is token, but the encoder has layers behind its pooling; set unit: passage")
         names = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id", "pad_token_id")
@@ -75,13 +77,13 @@ class TextEncoder(torch.nn.Module):
 
     @property
     def dim(self) -> int:
-        """Numbers of a text's row: of its vector, or of as many tokens as a text may have."""
+        """Numbers of a text's row: of its vector, or of as many parts as a text may have tokens."""
         longest = max(self.settings.question_tokens, self.settings.passage_tokens)
         return self._vector_dim * (1 if self.settings.unit == "passage" else longest)
 
     @property
     def token_dim(self) -> int | None:
-        """Numbers of a token's vector where tokens are the unit, which `late_scores` needs, or None."""
+        """Numbers of a part's vector where tokens or sentences are the unit, which `late_scores` needs, or None."""
         return None if self.settings.unit == "passage" else self._vector_dim
 
     @property
@@ -92,8 +94,13 @@ class TextEncoder(torch.nn.Module):
         """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, dim) float32."""
         if self.settings.unit == "passage":
             return self.finish(pool(self.states(input_ids, attention_mask), attention_mask, self.settings.pooling))
+        marks, input_ids = input_ids >= MARK, input_ids % MARK
+        states = self.states(input_ids, attention_mask)
         keep = attention_mask.bool() & ~torch.isin(input_ids, self.special)
-        return token_rows(self.states(input_ids, attention_mask), keep, self.dim // self.token_dim)
+        if self.settings.unit == "sentence":
+            means, keep = pool_sentences(states, marks, keep, pool(states, attention_mask, self.settings.pooling))
+            states = means if self.projection is None else self.projection(means)
+        return token_rows(states, keep, self.dim // self.token_dim)
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """Return the last layer's states of the tokens (B, T, D)."""
@@ -115,8 +122,13 @@ class TextEncoder(torch.nn.Module):
         return [self.settings.prompts.question + question.strip() for question in questions]
 
     def passage_ids(self, titles: Sequence[str], texts: Sequence[str]) -> list[list[int]]:
-        """Return token ids of `passage_inputs`, cut to `passage_tokens`."""
-        return self.ids(self.passage_inputs(titles, texts), self.settings.passage_tokens)
+        """Return token ids of `passage_inputs`, cut to `passage_tokens`, with MARKs where sentences are the unit."""
+        if self.settings.unit != "sentence":
+            return self.ids(self.passage_inputs(titles, texts), self.settings.passage_tokens)
+        spans = [sentences(text) for text in texts]
+        passages = [passage.mark() for passage in self.cut_passages(titles, texts, spans)]
+        self.unread += sum(map(len, spans)) - sum(token >= MARK for ids in passages for token in ids)
+        return passages
 
     def cut_passages(self, titles: Sequence[str], texts: Sequence[str], spans: Spans) -> list[CutPassage]:
         """Return the tokens of `passage_inputs` with the sentence of each, at the `spans` of the texts."""

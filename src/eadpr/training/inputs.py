@@ -8,6 +8,7 @@ import numpy as np
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Span
 from eadpr.text.answers import merge
+from eadpr.text.spans import overlapping, sentences
 from eadpr.training.encoder import TextEncoder
 from eadpr.training.example_set import ExampleSet
 
@@ -69,16 +70,27 @@ class PassageInputs:
         return [self._ids[key] for key in keys]
 
     def parts(self, examples: Sequence[int]) -> list[np.ndarray]:
-        """Return (2, T) bool for each example: which of the T tokens of its positive the evidence has, and which the
-        rest. The title's belong to both, as a distractor keeps it. Without tokens of either, both have none."""
+        """Return (2, T) bool for each example: which of the T vectors of its positive, of tokens or sentences, the
+        evidence has, and which the rest. The title's tokens belong to both, as a distractor keeps it. Without vectors
+        of either, both have none."""
+        by_token = self._encoder.settings.unit == "token"
         missing = [i for i in dict.fromkeys(examples) if i not in self._parts]
         rows = self._positives[missing]
         titles, texts = self._store.titles(rows), self._store.texts(rows)
-        pieces = [alternate(self._evidence[i] or [], len(text)) for i, text in zip(missing, texts, strict=True)]
-        special = self._encoder.special.cpu()
-        for i, passage in zip(missing, self._encoder.cut_passages(titles, texts, pieces), strict=True):
-            number = passage.sentence_of_token[~np.isin(passage.ids, special)]
-            inside, title = number % 2 == 1, number < 0
+        evidence = [self._evidence[i] or [] for i in missing]
+        pieces = [
+            alternate(spans, len(text)) if by_token else sentences(text)
+            for spans, text in zip(evidence, texts, strict=True)
+        ]
+        passages = self._encoder.cut_passages(titles, texts, pieces)
+        for i, spans, cut, passage in zip(missing, evidence, pieces, passages, strict=True):
+            number = passage.sentence_of_token
+            if by_token:
+                number = number[~np.isin(passage.ids, self._encoder.special.cpu())]
+                inside, title = number % 2 == 1, number < 0
+            else:
+                number = np.unique(number[number >= 0])
+                inside, title = np.isin(number, overlapping(cut, spans)), number < 0
             parts = np.stack([inside & ~title, ~inside & ~title])
             self._parts[i] = (parts | title) & parts.any(1).all()
         return [self._parts[i] for i in examples]
