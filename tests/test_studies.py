@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.settings.resolve import configs
+from eadpr.settings.yaml import COLLECTIONS, completed, merged, read_yaml
 from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides
 from eadpr.studies.study import Study, expand, read_studies, with_seeds
 from tests import repository
@@ -16,6 +17,7 @@ from tests.repository import ROOT
 
 pytestmark = pytest.mark.studies
 GOOD, STUDIES = repository.values(), repository.studies()
+PARAMS, BENEATH = read_yaml(ROOT / "params.yaml"), completed({}, ROOT / COLLECTIONS)  # BENEATH: what PARAMS goes over
 CASES = [(name, of) for name, found in STUDIES.items() for of in found.collections or ["atlas", "squad-open"]]
 CASES = [(name, of) for name, of in CASES if of in GOOD["collections"]]  # nq-gold is brought in
 CASES += [("evidence", "hotpot-sample")]
@@ -49,7 +51,7 @@ def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(n
         if stage == "train.json":
             two = "2enc" in arm or "qsft" in arm
             assert sections["encoder"]["shared"] == ("1enc" in arm or default) & (not two), arm
-    assert apply_overrides([*make_overrides(GOOD, wanted)], GOOD) == wanted
+    assert merged(BENEATH, apply_overrides([*make_overrides(GOOD, wanted)], PARAMS)) == wanted
 
 
 def said_of_studies() -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import typer
@@ -48,7 +47,7 @@ def project(tmp_path, monkeypatch):
 
 def study(name: str = "evidence", **options: object) -> str | None:
     given = {"collection": None, "seeds": [], "set_": [], "show": False}
-    return main(name, **given | {"out": Path("docs/studies")} | options)
+    return main(name, **given | options)
 
 
 def test_a_study_runs_in_a_copy_and_leaves_a_page_and_its_numbers(project):

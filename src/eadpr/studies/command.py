@@ -1,7 +1,6 @@
 """The command line of `eadpr study`; it imports what a study needs when it runs one, so that help comes at once."""
 
 import shlex
-from pathlib import Path
 
 import typer
 
@@ -12,9 +11,8 @@ def main(
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
     show: bool = typer.Option(False, "--show", help="Print the command of DVC and exit."),
-    out: Path = typer.Option(Path("docs/studies"), help="Folder of the pages: <collection>/<study>.md."),
 ) -> str | None:
-    """Run a study of data/studies and write its page."""
+    """Run a study of data/studies and write its page, docs/studies/<collection>/<study>.md."""
     from eadpr.studies import experiment
 
     study, overrides = experiment.resolve(name, collection, seeds, set_)
@@ -22,4 +20,4 @@ def main(
     words = [name, *(["--collection", collection] if collection else [])]
     words += [word for seed in seeds for word in ("--seed", str(seed))]
     words += [word for override in set_ for word in ("-S", override)]
-    return None if show else f"study: {experiment.run_experiment(name, study, overrides, words, out)}"
+    return None if show else f"study: {experiment.run_experiment(name, study, overrides, words)}"

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.compute as pc
-import typer
 
 from eadpr.report import markdown as md
-from eadpr.runtime import files
-from eadpr.settings.resolve import load
+from eadpr.settings.command import active_collection
 from eadpr.storage import tables
 from eadpr.storage.records import Passage, Positive, Question, SetMember
-from eadpr.studies import provenance
 
 
-def main(
-    params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
-    out: Path = typer.Option(None, help="Write <OUT>/<collection>/collection.md in place of printing it."),
-) -> str:
+def main() -> str:
     """Show tables of the collection and its relations."""
-    name = load(params)["collection"]
+    name = active_collection()
     data = Path("data") / name
     parts = [describe_collection(data / "records", data / "positives" / "positives.parquet")]
     if relations := describe_relations(data / "records"):
         parts += ["## Relations", relations]
-    if out is None:
-        return "\n\n".join([f"# {name}", *parts])
-    path = out / name / "collection.md"
-    head = [f"# {name}", f"`eadpr describe`, measured at {provenance.commit()} ({date.today().isoformat()})."]
-    files.write_text(path, "\n\n".join([*head, *parts]) + "\n")
-    return f"describe: {path}"
+    return "\n\n".join([f"# {name}", *parts])
 
 
 def describe_collection(records: Path, positives: Path) -> str:

@@ -16,7 +16,7 @@ from eadpr.studies import page, provenance
 from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides
 from eadpr.studies.study import STUDIES, Study, expand, read_studies, with_seeds
 
-PARAMS = Path("params.yaml")
+PARAMS, PAGES = Path("params.yaml"), Path("docs/studies")
 UNTRACKED = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
 
 
@@ -42,7 +42,7 @@ def experiment_command(overrides: Sequence[str], *options: str) -> list[str]:
     return ["dvc", "exp", "run", "--temp", *options, *(word for change in overrides for word in ("-S", change))]
 
 
-def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Sequence[str], out: Path) -> Path:
+def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Sequence[str]) -> Path:
     """Run the experiment in a copy of the tree, and write page and numbers from what it left in DVC's cache. `words`
     are those of the command line."""
     collection, commit = apply_overrides(overrides, load(PARAMS))["collection"], provenance.commit()
@@ -58,7 +58,7 @@ def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Seq
         "about": study.about, "command": shlex.join(provenance.hide_paths(words)), "commit": commit,
         "date": f"{datetime.now():%Y-%m-%d}", "overrides": provenance.hide_paths(overrides), "report": md5,
     } | page.parse_report(text)  # fmt: skip
-    path = out / collection / f"{name}.md"
+    path = PAGES / collection / f"{name}.md"
     earlier = page.VERDICT.search(path.read_text(encoding="utf-8")) if path.exists() else None
     verdict = earlier[0] if earlier else page.UNDECIDED
     files.write_json(path.with_suffix(".json"), record)

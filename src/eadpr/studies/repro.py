@@ -11,11 +11,10 @@ from logging import WARNING, getLogger
 from multiprocessing import get_context
 from pathlib import Path
 
-from eadpr.runtime import machine
 from eadpr.runtime.progress import LINES
 from eadpr.settings.command import active_collection
 
-AT_ONCE = 2  # one where there is a GPU, whose memory a training may need
+AT_ONCE = 2
 
 
 def main() -> str:
@@ -35,7 +34,7 @@ def run_changed() -> None:
         ready, running = [], {}
         while order.is_active():
             ready += order.get_ready()
-            while ready and (not running or (len(running) < AT_ONCE and machine.device() == "cpu")):
+            while ready and len(running) < AT_ONCE:
                 stage = ready.pop(0)
                 with repo.lock:
                     changed = stage.changed()

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from eadpr.settings.resolve import load, write_configs
-from eadpr.settings.yaml import collection_file, read_yaml
+from eadpr.settings.yaml import COLLECTIONS, read_yaml
 from eadpr.studies.overrides import make_overrides
 from eadpr.studies.provenance import git
 
@@ -41,9 +41,7 @@ def main() -> str:
         write_configs(values, Path(temporary))
         files = {str(folder / path.relative_to(temporary)): path.read_bytes() for path in Path(temporary).rglob("*.*")}
     stale, later = find_stale(read_steps(), {path: md5(content) for path, content in files.items()})
-    lines = [
-        f"differs from the commit: {change}" for change in _edits(collection_file(values["collection"], params=PARAMS))
-    ]
+    lines = [f"differs from the commit: {change}" for change in _edits(COLLECTIONS / f"{values['collection']}.yaml")]
     lines += [f"{name} will run: {', '.join(_causes(paths, files))}" for name, paths in stale.items()]
     if later:
         lines.append(f"{len(later)} may run, if what these write changes: {', '.join(later)}")

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,8 +112,8 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
         starts = zip(positives, _read_numbers(row, "answer_start", is_offset, "character offsets"), strict=True)
         contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(grades.items())]
         annotations = [GivenGold(where, question, key, answers, start) for key, start in starts if start is not None]
-        read = GivenQuestion(where, number, question, answers, contexts=contexts, annotations=annotations)
-        yield read._replace(id=row.id("id") if "id" in fields else None, **optional)
+        asked = GivenQuestion(where, number, question, answers, contexts=contexts, annotations=annotations)
+        yield asked._replace(id=row.id("id") if "id" in fields else None, **optional)
 
 
 def _read_numbers(row: Row, name: str, is_valid: Callable[[Any], bool], expected: str) -> list[Any]:
@@ -123,10 +122,13 @@ def _read_numbers(row: Row, name: str, is_valid: Callable[[Any], bool], expected
     value = row.fields.get(name)
     if value is None or not count:
         return [None] * count
-    numbers = _as_list(value)
+    numbers = value
     if isinstance(value, str):  # a cell
-        with suppress(ValueError, RecursionError):
-            numbers = _as_list(json.loads(value))
+        try:
+            numbers = json.loads(value)
+        except (ValueError, RecursionError):
+            numbers = value
+    numbers = _as_list(numbers)
     if len(numbers) != count or not all(map(is_valid, numbers)):
         raise unexpected(row.where, name, value, f"a list of {count} {expected}, as positives")
     return numbers
