@@ -87,8 +87,8 @@ def write_configs(values: dict[str, Any], folder: Path) -> int:
 
 def with_distractors(values: Mapping[str, Any]) -> list[str]:
     """Return the active arms that learn from distractors, placebos or evidence."""
-    files = configs(values)
-    losses = {arm: Loss(**files[f"{arm}/train.json"]["loss"]) for arm in values["active"]}
+    overrides = {arm: values["arms"].get(edges.get("repeats") or arm, {}) for arm, edges in values["active"].items()}
+    losses = {arm: checked(Loss, merged(values["loss"], over.get("loss", {}))) for arm, over in overrides.items()}
     return [arm for arm, loss in losses.items() if loss.needs_distractors or loss.needs_placebos or loss.rest]
 
 
