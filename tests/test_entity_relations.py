@@ -93,7 +93,6 @@ def test_a_question_is_its_relations_template_with_all_objects_of_the_subject(tm
 @pytest.mark.parametrize(("names", "said"), [
     (["P99.jsonl"], r"as P19\.jsonl"),
     (["P19.json"], r"as P19\.jsonl"),
-    (["a/P19.jsonl", "b/P19.jsonl"], r"a/P19\.jsonl and b/P19\.jsonl are of the same relation; make one file"),
 ])  # fmt: skip
 def test_a_file_of_facts_is_named_after_its_relation(names, said):
     with pytest.raises(ValueError, match=said):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -147,43 +148,38 @@ CLOSED = ({"yes"}, {"no"})
 @contextmanager
 def gathering(connection: engine.Connection, odd: OddRows, *, own: bool) -> Iterator[Gathered]:
     """Yield what takes questions in the block; `write_records` finds them after it. `own` for a user's own format."""
-    with (
-        engine.filling(connection, "asked", ASKED) as asked,
-        engine.filling(connection, "named", NAMED) as named,
-        engine.filling(connection, "pointed", POINTED) as pointed,
-    ):
-        gathered = Gathered(connection, own, odd, asked, named, pointed)
+    with ExitStack() as stack:
+        filled = {"asked": ASKED, "named": NAMED, "pointed": POINTED}
+        add = {name: stack.enter_context(engine.filling(connection, name, row)) for name, row in filled.items()}
+        gathered = Gathered(connection, own, odd, add)
         yield gathered
-    odd.check("questions left out", gathered.questions)
-    odd.check("answers left out", gathered.answers)
+    odd.check("questions left out", gathered.rows["asked"])
+    odd.check("answers left out", gathered.rows["answers"])
 
 
 @dataclass
 class Gathered:
-    """Takes questions with their contexts, and annotations; counts them, and other numbers of the report."""
+    """Takes questions with their contexts, and annotations; `rows` counts those of each table, and answers."""
 
     connection: engine.Connection
     own: bool
     odd: OddRows
-    append_question: Callable[[tuple], None]
-    append_context: Callable[[tuple], None]
-    append_gold: Callable[[tuple], None]
-    questions: int = 0
-    contexts: int = 0
-    annotations: int = 0
-    answers: int = 0
+    add: Mapping[str, Callable[[tuple], None]]
+    rows: Counter[str] = field(default_factory=Counter)
 
     def add_question(self, question: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
         """Add a question; the file's settings fill what it does not say, and `pages` annotate its positives."""
         if not question.question.strip():
-            named = f"question {excerpt(question.id)}" if question.id else "question"
-            self.odd.add("questions left out", RowError(question.place, named, "is empty; fill it or remove the row"))
-            self.questions += 1
+            field_name = f"question {excerpt(question.id)}" if question.id else "question"
+            self.odd.add(
+                "questions left out", RowError(question.place, field_name, "is empty; fill it or remove the row")
+            )
+            self.rows["asked"] += 1
             return
         closed = {answer.strip().lower() for answer in question.answers} - {""} in CLOSED
         kind = question.answer_kind or file.answer_kind or ("yes-no" if closed and self.own else "string")
-        answers = usable_answers(question, kind, partial(self.odd.add, "answers left out"))
-        self.answers += len(question.answers)
+        answers = usable_answers(question.answers, kind, question.place, partial(self.odd.add, "answers left out"))
+        self.rows["answers"] += len(question.answers)
         if kind == "yes-no":
             answers = [answer.strip().lower() for answer in answers]
         row = question._replace(
@@ -192,36 +188,37 @@ class Gathered:
             set=question.set or file.set or "own",
             split=question.split or (None if file.test_share else file.split or "train"),
         )
-        self.append_question((self.questions, file.name, *row[: -len(NESTED)]))
+        number = self.rows["asked"]
+        self._add("asked", file.name, *row[: -len(NESTED)])
         for context in question.contexts:
             if context.role in ROLES:
-                self._add_context(question.question, context, pages)
+                self._add("named", number, *_with_id_and_gold(context, question.question, pages))
         self.add_annotations(question.annotations, file)
-        self.questions += 1
-
-    def _add_context(self, question: str, context: GivenContext, pages: Sequence[GoldPages]) -> None:
-        if context.passage_id is None:
-            content = hashlib.sha256(f"{context.title}\0{context.text}".encode())
-            context = context._replace(passage_id=f"context-{content.hexdigest()[:16]}")
-        if pages and context.role == "positive":
-            spans = [span for page in pages for span in page.evidence(question, context)]
-            context = context._replace(gold=[*context.gold, *spans])
-        self.append_context((self.contexts, self.questions, *context))
-        self.contexts += 1
 
     def add_annotations(self, rows: Iterable[GivenGold], file: File) -> None:
         """Add annotations of the questions of `file`."""
         for gold in rows:
-            self.append_gold((self.annotations, file.name, *gold))
-            self.annotations += 1
+            self._add("pointed", file.name, *gold)
 
     def locate_pages(self, pages: GoldPages, questions: Collection[str], file: File) -> None:
         """Give questions of `file` that name no passage those passages of the corpus that are cut from their gold
         pages."""
-        titles = pages.titles(questions)
-        batches = engine.batches(self.connection.cursor(), _TITLED, {"titles": titles})
-        passages = (row for batch in batches for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
-        self.add_annotations(pages.locate(questions, passages), file)
+        rows = engine.rows(self.connection.cursor(), _TITLED, {"titles": pages.titles(questions)})
+        self.add_annotations(pages.locate(questions, ((row["id"], row["title"], row["text"]) for row in rows)), file)
+
+    def _add(self, table: str, *row: Any) -> None:
+        self.add[table]((self.rows[table], *row))
+        self.rows[table] += 1
+
+
+def _with_id_and_gold(context: GivenContext, question: str, pages: Sequence[GoldPages]) -> GivenContext:
+    if context.passage_id is None:
+        content = hashlib.sha256(f"{context.title}\0{context.text}".encode())
+        context = context._replace(passage_id=f"context-{content.hexdigest()[:16]}")
+    if pages and context.role == "positive":
+        spans = [span for page in pages for span in page.evidence(question, context)]
+        context = context._replace(gold=[*context.gold, *spans])
+    return context
 
 
 def write_records(
@@ -275,8 +272,8 @@ def _check_annotations(connection: engine.Connection, odd: OddRows) -> None:
             reason = (
                 f"points at {excerpt(row['there'])}, not at {answers}; offsets count characters of the passage's text"
             )
-            named = f"answer_start {row['named']} of passage {row['passage_id']}"
-            odd.add(kind, RowError(row["place"], named, reason))
+            place = f"answer_start {row['named']} of passage {row['passage_id']}"
+            odd.add(kind, RowError(row["place"], place, reason))
         odd.check(kind, total, limited=limited)
     nowhere = "FROM pointed ANTI JOIN found USING (of, question, passage_id) ORDER BY row LIMIT 1"
     if row := engine.first(connection, nowhere):

@@ -94,18 +94,18 @@ def write_generated(
     """Write the records that a generator makes, block by block; `passages` is their number if it is known."""
     with new_folder(out) as folder, engine.connect() as connection:
         with ExitStack() as stack, progress("passages", passages, "passages") as advance:
-            paths = {record: folder / f"{name}.parquet" for name, record in TABLES.items()}
-            append = {record: stack.enter_context(tables.writing(path, record)) for record, path in paths.items()}
-            for block, asked in blocks:
-                rows: dict[type, list[tuple]] = {
-                    Passage: list(block),
-                    Question: [question for question, _, _ in asked],
-                    SetMember: [SetMember(*name, question.id) for question, sets, _ in asked for name in sets],
-                    Context: [context for _, _, contexts in asked for context in contexts],
-                }
-                for record, records in rows.items():
-                    append[record](tables.as_table(record, records))
-                advance(len(rows[Passage]))
+            files = {record: tables.adding(folder / f"{name}.parquet", record) for name, record in TABLES.items()}
+            add = {record: stack.enter_context(file) for record, file in files.items()}
+            for passages_of_block, questions in blocks:
+                for passage in passages_of_block:
+                    add[Passage](passage)
+                    advance(1)
+                for question, sets, contexts in questions:
+                    add[Question](question)
+                    for name in sets:
+                        add[SetMember](SetMember(*name, question.id))
+                    for context in contexts:
+                        add[Context](context)
         return _write_report(connection, folder, {})
 
 
@@ -159,13 +159,9 @@ def _write_passages(
 ) -> None:
     rows: Counter[Path] = Counter()
     read, path = partial(_read_passages, settings, files, columns, odd, rows), folder / "passages.parquet"
-    with (
-        tables.writing(path, Passage) as append_table,
-        tables.in_chunks(Passage, append_table) as append,
-        progress("passages", None, "passages") as advance,
-    ):
+    with tables.adding(path, Passage) as add, progress("passages", None, "passages") as advance:
         for _, *fields in read():
-            append(fields)
+            add(fields)
             advance(1)
     odd.check("passages left out", rows.total())
     for file, file_path in files:
@@ -206,7 +202,7 @@ def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader]) -> 
     for file, path in files:
         if file.kind not in ASKS:
             continue
-        start = gathered.questions
+        start = gathered.rows["asked"]
         annotations = [(note.kind, note_path) for note, note_path in files if note.annotates(file)]
         pages = [gold.GoldPages(note_path) for kind, note_path in annotations if kind == "gold_info"]
         unnamed: list[str] = []  # questions that have a passage only through their gold pages
@@ -216,7 +212,7 @@ def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader]) -> 
                 if pages and file.kind == "questions":
                     unnamed.append(question.question)
                 advance(1)
-        _check_count(file, gathered.questions - start, path, "questions")
+        _check_count(file, gathered.rows["asked"] - start, path, "questions")
         for kind, note_path in annotations:
             if kind == "gold":
                 gathered.add_annotations(gold.read_gold_offsets(note_path), file)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import regex
@@ -211,24 +211,26 @@ def check_passages(
             leave_out(RowError(where, "text", "is empty, as is the title; fill it or remove the row"))
 
 
-def usable_answers(question: GivenQuestion, kind: str, leave_out: Callable[[RowError], None] = refuse) -> list[str]:
-    """Return the answers that the question can be judged by.
+def usable_answers(
+    answers: Sequence[str], kind: str, where: str, leave_out: Callable[[RowError], None] = refuse
+) -> list[str]:
+    """Return the answers that a question can be judged by.
 
     An answer without a single token of DPR's tokeniser would be found in every passage: it is odd. A pattern that does
     not compile is an error.
     """
     usable = []
-    for i, answer in enumerate(question.answers):
+    for i, answer in enumerate(answers):
         field = f"answers[{i}]"
         if not (answer.strip() if kind == "regex" else tokens(answer)):
             reason = "which holds no letter, digit or sign and would be in every passage; remove it"
-            leave_out(RowError(question.place, field, f"is {excerpt(answer)}, {reason}"))
+            leave_out(RowError(where, field, f"is {excerpt(answer)}, {reason}"))
             continue
         if kind == "regex":
             try:
                 regex.compile(answer, FLAGS)
             except (regex.error, ValueError, RecursionError) as error:  # the latter for clashing flags, deep nesting
                 reason = f"is {excerpt(answer)}, not a valid regular expression: {error}"
-                raise RowError(question.place, field, reason) from None
+                raise RowError(where, field, reason) from None
         usable.append(answer)
     return usable

@@ -53,7 +53,7 @@ class File(Section):
     url: str | None = None
     sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
     size: int | None = Field(default=None, ge=0)  # bytes
-    rows: int | None = Field(default=None, ge=1)  # expected passages or questions
+    rows: int | None = Field(default=None, ge=1)  # that the file has, odd ones too
     set: str | None = Field(default=None, pattern=NAME)
     split: str | None = Field(default=None, pattern=NAME)
     answer_kind: Literal["string", "regex"] | None = None

@@ -12,7 +12,7 @@ import pandas as pd
 from eadpr.corpus.formats import own
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.squad import read_answered
-from eadpr.corpus.rows import GivenQuestion, Row, excerpt, usable_answers
+from eadpr.corpus.rows import Row, excerpt, usable_answers
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import model_files
 from eadpr.storage import engine
@@ -169,8 +169,7 @@ def _pair(number: int, given: Any) -> Pair:
     kind = row.text("answer_kind")
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")
-    raw = GivenQuestion(row.where, row.number, row.text("question"), row.texts("answers"))
-    answers = usable_answers(raw, kind)
-    question = Question(row.id("id"), raw.question, answers, kind, None, None, None, None)
+    text, answers = row.text("question"), usable_answers(row.texts("answers"), kind, row.where)
+    question = Question(row.id("id"), text, answers, kind, None, None, None, None)
     passage = Passage(row.id("passage_id"), row.text("title", empty=True), row.text("text"), None)
     return Pair(question, passage, None)

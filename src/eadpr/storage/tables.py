@@ -93,10 +93,17 @@ def in_chunks(record: type, append: typing.Callable[[pa.Table], None]) -> Iterat
         append(as_table(record, waiting))
 
 
-def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
-    """Write records, holding one row group in memory, and return their number."""
-    count = 0
+@contextmanager
+def adding(path: Path, record: type) -> Iterator[typing.Callable[[tuple], None]]:
+    """Yield a function that adds a record to a new file; one row group is held in memory."""
     with writing(path, record) as append, in_chunks(record, append) as add:
+        yield add
+
+
+def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
+    """Write records and return their number."""
+    count = 0
+    with adding(path, record) as add:
         for row in rows:
             add(row)
             count += 1

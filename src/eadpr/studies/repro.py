@@ -11,10 +11,11 @@ from logging import WARNING, getLogger
 from multiprocessing import get_context
 from pathlib import Path
 
+from eadpr.runtime import machine
 from eadpr.runtime.progress import LINES
 from eadpr.settings.command import active_collection
 
-AT_ONCE = 2
+AT_ONCE = 2  # one where there is a GPU, whose memory a training may need
 
 
 def main() -> str:
@@ -34,7 +35,7 @@ def run_changed() -> None:
         ready, running = [], {}
         while order.is_active():
             ready += order.get_ready()
-            while ready and len(running) < AT_ONCE:
+            while ready and (not running or (len(running) < AT_ONCE and machine.device() == "cpu")):
                 stage = ready.pop(0)
                 with repo.lock:
                     changed = stage.changed()

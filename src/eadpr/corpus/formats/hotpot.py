@@ -92,11 +92,11 @@ def read_questions(path: Path) -> Iterator[GivenQuestion]:
         if question_type != COMPARISON:
             supporting = order_hops(question, answer, kind, supporting)
         negatives = [paragraph for paragraph in paragraphs if paragraph not in supporting]
-        contexts = [one.as_context("positive", n, numbers[one.title]) for n, one in enumerate(supporting)]
-        contexts += [one.as_context("hard_negative", n) for n, one in enumerate(negatives)]
+        contexts = [page.as_context("positive", n, numbers[page.title]) for n, page in enumerate(supporting)]
+        contexts += [page.as_context("hard_negative", n) for n, page in enumerate(negatives)]
         hops = [paragraph.id for paragraph in supporting]
-        asked = GivenQuestion(row.where, row.number, question, [answer], kind, type=question_type, contexts=contexts)
-        yield asked._replace(id=row.id("_id"), hops=hops, facts=facts)
+        item = GivenQuestion(row.where, row.number, question, [answer], kind, type=question_type, contexts=contexts)
+        yield item._replace(id=row.id("_id"), hops=hops, facts=facts)
 
 
 def order_hops(question: str, answer: str, kind: str, supporting: list[Paragraph]) -> list[Paragraph]:

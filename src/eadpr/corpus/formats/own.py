@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,8 +113,8 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
         starts = zip(positives, _read_numbers(row, "answer_start", is_offset, "character offsets"), strict=True)
         contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(grades.items())]
         annotations = [GivenGold(where, question, key, answers, start) for key, start in starts if start is not None]
-        asked = GivenQuestion(where, number, question, answers, contexts=contexts, annotations=annotations)
-        yield asked._replace(id=row.id("id") if "id" in fields else None, **optional)
+        read = GivenQuestion(where, number, question, answers, contexts=contexts, annotations=annotations)
+        yield read._replace(id=row.id("id") if "id" in fields else None, **optional)
 
 
 def _read_numbers(row: Row, name: str, is_valid: Callable[[Any], bool], expected: str) -> list[Any]:
@@ -122,13 +123,10 @@ def _read_numbers(row: Row, name: str, is_valid: Callable[[Any], bool], expected
     value = row.fields.get(name)
     if value is None or not count:
         return [None] * count
-    numbers = value
+    numbers = _as_list(value)
     if isinstance(value, str):  # a cell
-        try:
-            numbers = json.loads(value)
-        except (ValueError, RecursionError):
-            numbers = value
-    numbers = _as_list(numbers)
+        with suppress(ValueError, RecursionError):
+            numbers = _as_list(json.loads(value))
     if len(numbers) != count or not all(map(is_valid, numbers)):
         raise unexpected(row.where, name, value, f"a list of {count} {expected}, as positives")
     return numbers

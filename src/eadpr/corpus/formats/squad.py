@@ -20,18 +20,18 @@ def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
             raise ValueError(f"{path}: a new collection is a folder, SQuAD's JSON, or --passages and --questions")
     tests = [path for path in paths if _TESTS.search(path.name)]
     if len(paths) > 2 or (len(paths) == 2 and len(tests) != 1):
-        named = ", ".join(map(str, paths))
-        raise ValueError(f"{named}: give one SQuAD file, or two of which one has dev, test or valid in its name")
+        names = ", ".join(map(str, paths))
+        raise ValueError(f"{names}: give one SQuAD file, or two of which one has dev, test or valid in its name")
     ids: dict[tuple[str, str], str] = {}
     questions, unanswered = {}, 0
     for path in sorted(paths, key=tests.__contains__):
         split = "test" if path in tests and len(paths) == 2 else "train"
         rows: list[dict[str, Any]] = []
-        for title, text, asked in _read_paragraphs(path):
+        for title, text, paragraph in _read_paragraphs(path):
             passage = ids.setdefault((title, text), f"{'_'.join(title.split())}/{len(ids) + 1}".removeprefix("/"))
-            answered = list(map(_read_question, filter(_has_answer, asked)))
+            answered = list(map(_read_question, filter(_has_answer, paragraph)))
             rows += [row | {"positives": [passage] * len(row["answer_start"])} for row in answered]
-            unanswered += len(asked) - len(answered)
+            unanswered += len(paragraph) - len(answered)
         questions[split] = write_rows(out / f"questions-{split}.jsonl", rows)
     passages = ({"id": passage, "title": title, "text": text} for (title, text), passage in ids.items())
     description = "SQuAD's JSON"
@@ -42,8 +42,8 @@ def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
 
 def read_answered(path: Path) -> Iterator[dict[str, Any]]:
     """Read id, question, answers, title and text of every question that has an answer."""
-    for title, text, asked in _read_paragraphs(path):
-        for row in filter(_has_answer, asked):
+    for title, text, paragraph in _read_paragraphs(path):
+        for row in filter(_has_answer, paragraph):
             yield _read_question(row) | {"title": title, "text": text}
 
 

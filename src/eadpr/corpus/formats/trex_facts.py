@@ -47,10 +47,7 @@ def facts_reader(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterat
 
     All files are read for the subjects of training first; memory is one relation and 8 bytes per such subject.
     """
-    relations = list(map(relation_of, paths))
-    if twice := [path for path, relation in zip(paths, relations, strict=True) if relations.count(relation) > 1]:
-        raise ValueError(f"{' and '.join(map(str, twice))} are of the same relation; make one file of them")
-    seen = [path for path, relation in zip(paths, relations, strict=True) if relation not in facts.unseen]
+    seen = [path for path in paths if relation_of(path) not in facts.unseen]
     trained = {digest(q.subject) for path in seen for q in _draw_questions(path, facts) if q.split == "train"}
 
     def read_facts(path: Path) -> Iterator[GivenQuestion]:
