@@ -153,7 +153,7 @@ def write_base(passages: Path, folder: Path, size: Size, **settings: object) -> 
 def encoding(size: Size, folder: Path) -> Measured:
     from benchmarks import flops
     from eadpr.search.config import Encode
-    from eadpr.search.encode import ShardEncoder, load_passage_encoder
+    from eadpr.search.encode import encode_shards, load_passage_encoder
     from eadpr.search.vectors import shard_ranges
     from eadpr.storage import tables
     from eadpr.storage.records import Passage
@@ -169,7 +169,7 @@ def encoding(size: Size, folder: Path) -> Measured:
     settings = Encode(shard_passages=size.shard, window_passages=size.window, token_budget=size.token_budget)
     (folder / "kept").mkdir()
     load = partial(load_passage_encoder, folder / "base", settled())
-    make = partial(ShardEncoder, path, folder / "kept", settings, settled())
+    make = partial(encode_shards, path, folder / "kept", settings, settled())
     times = timed_shards(load, make, range(len(shard_ranges(size.passages, size.shard))), size.repeats)
     model = flops.bert(encoder.model.config)
     whole = flops.encoded(model, islice(cycle(lengths), size.passages))

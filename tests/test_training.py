@@ -323,7 +323,7 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
     tables.write(own / "examples/examples.parquet", Example, [r._replace(distractors=[]) for r in rows])
     with pytest.raises(ValueError, match=r"holds no distractors, but the loss needs them"):
         train(own, tmp_path)
-    with pytest.raises(ValueError, match=r"holds no placebos, but the loss needs them .*placebo 0\.5, rest 0\.0\)"):
+    with pytest.raises(ValueError, match="holds no placebos, but the loss needs them"):
         train(toy, tmp_path, loss=DPR.model_copy(update={"placebo": 0.5}))
     tables.write(own / "examples/examples.parquet", Example, [r for r in rows if r.role == "validation"])
     with pytest.raises(ValueError, match="no training examples"):

@@ -6,7 +6,7 @@ nothing.
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -71,7 +71,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         missing = [number for number in range(len(ranges)) if not cache.intact(shards / shard_name(number))]
         if missing:
             load = partial(load_passage_encoder, model, hardware)
-            make = partial(ShardEncoder, passages, shards, settings, hardware)
+            make = partial(encode_shards, passages, shards, settings, hardware)
             with progress("encode", sum(ranges[n][1] - ranges[n][0] for n in missing), "passages") as advance:
                 for count in jobs.make_shards(load, make, missing, hardware):
                     advance(count)
@@ -107,34 +107,32 @@ def load_passage_encoder(model: Path, hardware: Machine) -> TextEncoder:
     return machine.place_model(text_encoder.load(model, "passage", AUTO), hardware)
 
 
-class ShardEncoder:
-    """Encodes shards of passages, by their numbers, into files of the folder `shards`."""
+def encode_shards(
+    passages: Path, shards: Path, settings: Encode, hardware: Machine, encoder: TextEncoder
+) -> Callable[[int], Iterator[int]]:
+    """Return the function that encodes a shard of passages, by its number, into a file of the folder `shards`, and
+    yields the number of passages of each window once it is encoded."""
+    ranges = shard_ranges(tables.count(passages, Passage), settings.shard_passages)
 
-    def __init__(self, passages: Path, shards: Path, settings: Encode, hardware: Machine, encoder: TextEncoder) -> None:
-        self._passages, self._shards, self._settings = passages, shards, settings
-        self._rows = tables.count(passages, Passage)
-        self._hardware, self._encoder = hardware, encoder
+    def tokenise(window: list[tuple[str, str, str]]) -> tuple[list[str], list[list[int]]]:
+        ids, titles, texts = map(list, zip(*window, strict=True))
+        return ids, encoder.passage_ids(titles, texts)
 
-    def __call__(self, number: int) -> Iterator[int]:
-        """Yield the number of passages of each window once it is encoded; write the file at the end."""
-        first, end = shard_ranges(self._rows, self._settings.shard_passages)[number]
-        shard = np.empty((end - first, self._encoder.dim), DTYPE)
-        windows, done = read_windows(self._passages, self._settings, first, end), 0
-        budget = self._settings.token_budget
-        for passage_ids, ids in parallel.ahead(self._tokenise, windows, threads=1):
-            with machine.autocast(self._hardware):
-                vectors = embed(self._encoder, ids, token_budget=budget)
+    def encode_shard(number: int) -> Iterator[int]:
+        first, end = ranges[number]
+        shard, done = np.empty((end - first, encoder.dim), DTYPE), 0
+        for passage_ids, ids in parallel.ahead(tokenise, read_windows(passages, settings, first, end), threads=1):
+            with machine.autocast(hardware):
+                vectors = embed(encoder, ids, token_budget=settings.token_budget)
             shard[done : done + len(vectors)] = to_float16(vectors, passage_ids)
             done += len(vectors)
             yield len(vectors)
-        path = self._shards / shard_name(number)
+        path = shards / shard_name(number)
         with files.replacing(path) as temporary, temporary.open("wb") as file:
             np.save(file, shard, allow_pickle=False)
         cache.seal(path)
 
-    def _tokenise(self, window: list[tuple[str, str, str]]) -> tuple[list[str], list[list[int]]]:
-        ids, titles, texts = map(list, zip(*window, strict=True))
-        return ids, self._encoder.passage_ids(titles, texts)
+    return encode_shard
 
 
 def read_windows(passages: Path, settings: Encode, first: int, end: int) -> Iterator[list[tuple[str, str, str]]]:

@@ -107,10 +107,6 @@ def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
 
 def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:
     """Raise ValueError where the loss needs distractors or placebos and no example has one."""
-    weights = (
-        f"lambda {loss.lambda_}, tau1 {loss.tau1}, tau2 {loss.tau2}, balance {loss.balance}, placebo {loss.placebo},"
-        f" rest {loss.rest}"
-    )
     for name, needs, texts in (
         ("distractors", loss.needs_distractors, examples.distractors),
         ("placebos", loss.needs_placebos, examples.placebos),
@@ -118,8 +114,8 @@ def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:
     ):
         if needs and not any(texts):
             raise ValueError(
-                f"{folder} holds no {name}, but the loss needs them ({weights}); set examples.strategy,"
-                f" other weights, or leave the arm out of `active` (-S '~active.{folder.name}')"
+                f"{folder} holds no {name}, but the loss needs them; set examples.strategy, other weights, or leave the"
+                f" arm out of `active` (-S '~active.{folder.name}')"
             )
 
 
