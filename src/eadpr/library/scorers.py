@@ -87,7 +87,10 @@ def load_encoders(name: str, settings: EncoderSettings | None = None) -> encoder
     Raises ValueError for a model that makes neither one vector of a text nor one of each token.
     """
     if has_two_sides(name):
-        return encoder.load_pair(Path(name), settings).to(machine.device())
+        folder = Path(name)
+        if settings:  # whether its two sides are one encoder is what an arm says of itself
+            settings = settings.model_copy(update={"shared": encoder.settings_of(folder).shared})
+        return encoder.load_pair(folder, settings).to(machine.device())
     one = encoder.load_pretrained(name, settings or AUTO, setting="the model").eval()
     return encoder.Encoders(one, one).to(machine.device())
 
