@@ -61,3 +61,22 @@ def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeyp
     assert [step.reasons for step in status.read_steps()] == [["source"], []]
     subprocess.run(["rm", "-rf", ".dvc/cache"], check=True)
     assert [step.reasons for step in status.read_steps()] == [["source"], ["counted is missing"]]
+
+
+def test_edits_are_named_with_their_file_unless_it_is_params(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own, new = tmp_path / "data/collections/own.yaml", tmp_path / "data/collections/new.yaml"
+    files = {status.PARAMS: "a: 1\n", status.DEFAULTS: "b: {c: 1, d: 1}\n", own.relative_to(tmp_path): "e: 1\n"}
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    subprocess.run(["git", "init", "-q"], check=True)
+    subprocess.run(["git", "add", "-A"], check=True)
+    author = ["-c", "user.email=test@example.org", "-c", "user.name=test"]
+    subprocess.run(["git", *author, "commit", "-qm", "all"], check=True)
+    for path, text in files.items():
+        path.write_text(text.replace("1", "2", 1))
+    new.write_text("f: 1\n")
+    edits = ["a=2", "src/eadpr/settings/defaults.yaml:b.c=2"]
+    assert list(status._edits(own.relative_to(tmp_path))) == [*edits, "data/collections/own.yaml:e=2"]
+    assert list(status._edits(new.relative_to(tmp_path))) == edits, "it is not committed yet"
