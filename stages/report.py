@@ -15,6 +15,7 @@ def main(
     from eadpr.report import write as reports
     from eadpr.report.config import ReportInputs
     from eadpr.report.headline import FILE
+    from eadpr.report.inactive import remove_inactive
     from eadpr.robustness.report import report_robustness
 
     inputs = ReportInputs(
@@ -26,5 +27,7 @@ def main(
         partial(report_readers, outcomes, report, read, sets),
     ]
     reports.run(inputs, out, metrics, report, sets, more)
+    for path in remove_inactive(inputs, report):
+        print(f"report: deleted {path}, of what is not active (dvc checkout brings it back with its arm)")
     text = (out / FILE).read_text(encoding="utf-8")
     return f"report: {len(report.trainings)} arms and BM25 in {out}\n\n{text}"

@@ -19,7 +19,8 @@ from eadpr.evaluation.statistics import Interval
 from eadpr.readers.report import report_readers
 from eadpr.report import markdown, plots
 from eadpr.report import write as report
-from eadpr.report.config import ReportArms
+from eadpr.report.config import MeasuredBy, ReportArms
+from eadpr.report.inactive import delete_inactive_rows, remove_inactive
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
@@ -366,3 +367,25 @@ def test_wings_without_measures_have_no_section_and_further_sections_stand_last(
 
     assert reported(inputs, more=[section]) == f"{small[1]}\n# More\n\nAA 0.666667\n"
     assert (inputs / "small" / "own.csv").exists()
+
+
+def test_files_of_inactive_arms_are_deleted(inputs):
+    paths = toy.report_inputs(inputs)
+    folders = (paths.outcomes, paths.pairs, paths.training, paths.negatives, paths.examples)
+    shutil.copyfile(paths.outcomes / "bm25.parquet", paths.outcomes / "hybrid.parquet")
+    before = {path for folder in folders for path in folder.iterdir()}
+    for path in (paths.outcomes / "stale.parquet", paths.pairs / "stale.parquet"):
+        path.write_bytes(b"")
+    for folder in folders[2:]:
+        files.write_json(folder / "stale" / "report.json", {})
+    removed = remove_inactive(paths, changed(fused=["hybrid"]))
+    assert ({path.stem for path in removed}, {path.parent for path in removed}) == ({"stale"}, set(folders))
+    assert {path for folder in folders for path in folder.iterdir()} == before
+    assert remove_inactive(paths, REPORT) == [paths.outcomes / "hybrid.parquet"]
+    answers = paths.outcomes / "answers" / "x" / "dpr.parquet"
+    files.write_text(answers, "")
+    reading = MeasuredBy(by=["x"], trainings={"dpr": ["dpr"]})
+    assert remove_inactive(paths, changed(reading=reading)) == []
+    assert remove_inactive(paths, REPORT) == [answers.parent.parent]
+    files.write_text(inputs / "rankings" / "old" / "evaluate.parquet", "")
+    assert delete_inactive_rows(inputs / "rankings", REPORT) == [inputs / "rankings" / "old"]
