@@ -103,7 +103,7 @@ def test_a_stage_by_two_processes_writes_once_what_one_writes(toy, tmp_path):
         options = [word for name, path in paths.items() for word in (f"--{name}", path)]
         done = forked_python.python("-m", "stages.train", *options, **LOOPBACK)
         assert (done.returncode, done.stdout) == (0, "train: 6 steps\n"), done.stderr
-        assert done.stderr.count("train: 6 of 6 steps") == 1
+        assert done.stderr.count("train model: 6 of 6 steps") == 1
     assert_same_training(tmp_path / "1", tmp_path / "2")
     assert not list((cache.root() / "train").glob("*/*"))  # no checkpoint left
 
