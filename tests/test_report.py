@@ -382,10 +382,10 @@ def test_files_of_inactive_arms_are_deleted(inputs):
     assert ({path.stem for path in removed}, {path.parent for path in removed}) == ({"stale"}, set(folders))
     assert {path for folder in folders for path in folder.iterdir()} == before
     assert remove_inactive(paths, REPORT) == [paths.outcomes / "hybrid.parquet"]
-    answers = paths.outcomes / "answers" / "x" / "dpr.parquet"
-    files.write_text(answers, "")
+    read = paths.outcomes / "reading" / "x" / "dpr.parquet"
+    files.write_text(read, "")
     reading = MeasuredBy(by=["x"], trainings={"dpr": ["dpr"]})
     assert remove_inactive(paths, changed(reading=reading)) == []
-    assert remove_inactive(paths, REPORT) == [answers.parent.parent]
+    assert remove_inactive(paths, REPORT) == [read.parent.parent]
     files.write_text(inputs / "rankings" / "old" / "evaluate.parquet", "")
     assert delete_inactive_rows(inputs / "rankings", REPORT) == [inputs / "rankings" / "old"]

@@ -1,12 +1,17 @@
 """`eadpr repro` in a small repository of DVC: what runs side by side, what does not run, what stays."""
 
+import multiprocessing
+import os
+import signal
 import subprocess
+import time
 
+import psutil
 import pytest
 
 from eadpr.runtime import machine
 from eadpr.runtime.progress import LINES
-from eadpr.studies.repro import run_changed
+from eadpr.studies.repro import main, run_changed
 
 MEET = "touch {0}.began && timeout $LONGEST sh -c 'until [ -e {1}.began ]; do sleep 0.05; done' && cat first > {0}"
 PIPELINE = f"""
@@ -53,3 +58,45 @@ def test_a_failed_stage_is_named_and_what_ran_beside_it_is_kept(folder):
         run_changed()
     assert "left:" in (folder / "dvc.lock").read_text()
     assert not (folder / "both").exists()
+
+
+def test_a_stage_begins_as_soon_as_what_it_needs_is_seen_to_be_unchanged(folder, monkeypatch):
+    meeting = PIPELINE.replace("deps: [first], outs: [left]", "deps: [source], outs: [left]").replace(
+        "cat first", "cat source"
+    )
+    (folder / "dvc.yaml").write_text(meeting)
+    run_changed()
+    for name in ("left", "right"):
+        (folder / f"{name}.began").unlink()
+    monkeypatch.setenv("LONGEST", "20")
+    (folder / "dvc.yaml").write_text(meeting.replace("sleep 0.05", "sleep 0.06"))
+    run_changed()
+    assert (folder / "both").read_text() == "a\na\n"
+
+
+def test_missing_files_of_another_collection_are_nobodys_need(folder):
+    (folder / "other").write_text("b")
+    subprocess.run(["dvc", "add", "-q", "other"], check=True)
+    (folder / "other").unlink()
+    for path in (folder / ".dvc" / "cache").rglob("*"):
+        path.is_file() and path.unlink()
+    run_changed()
+    assert (folder / "both").exists()
+
+
+def test_an_error_of_dvc_itself_is_one_line(folder):
+    (folder / "dvc.yaml").write_text("stages: [\n")
+    with pytest.raises(ValueError, match=r"dvc\.yaml"):
+        main()
+
+
+def test_a_killed_run_leaves_no_worker(folder, monkeypatch):
+    (folder / "dvc.yaml").write_text("stages: {slow: {cmd: touch began && sleep 3, deps: [source]}}")
+    run = multiprocessing.get_context("spawn").Process(target=run_changed)
+    run.start()
+    while not (folder / "began").exists():
+        time.sleep(0.1)
+    workers = psutil.Process(run.pid).children()
+    os.kill(run.pid, signal.SIGKILL)
+    run.join()
+    assert psutil.wait_procs(workers, timeout=30)[1] == []

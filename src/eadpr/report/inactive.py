@@ -14,7 +14,6 @@ def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
     for kind, measured, suffix in (
         ("robustness", settings.robustness, ""),
         ("reading", settings.reading, ".parquet"),
-        ("answers", settings.reading, ".parquet"),
     ):
         names = chain.from_iterable(measured.trainings.values())
         active |= {inputs.outcomes / kind / by / f"{name}{suffix}" for by, name in product(measured.by, names)}

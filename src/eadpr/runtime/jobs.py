@@ -29,7 +29,9 @@ Work = Callable[[int], Iterator[int]]  # makes a shard by its number and yields 
 WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
 ADDRESS = "EADPR_RAY"  # `local` for a cluster of this machine, else the address of one that it belongs to
 # Variables that `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
-SETTLED = ("CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM")
+SETTLED = (
+    "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM",
+)  # fmt: skip
 CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE", "EADPR_CACHE", "EADPR_MEMORY")
 RESTARTS = 10  # of an actor; Ray's default is endless, even for a shard that kills every actor
 

@@ -5,6 +5,8 @@ stages. DVC gives its lock away while a stage's command runs, so that dvc.lock a
 """
 
 import os
+import threading
+import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from graphlib import TopologicalSorter
 from logging import WARNING, getLogger
@@ -20,17 +22,32 @@ AT_ONCE = 2  # one where there is a GPU, whose memory a training may need
 
 def main() -> str:
     """Run the stages that changed, two at a time, and show the headline of the report."""
-    run_changed()
+    from dvc.exceptions import DvcException
+
+    try:
+        run_changed()
+    except DvcException as error:
+        raise ValueError(_describe(error)) from error
     return (Path("reports") / active_collection() / "headline.md").read_text(encoding="utf-8")
 
 
 def run_changed() -> None:
-    """Run the changed stages of dvc.yaml. After one failed none begins, and ChildProcessError says which it was."""
+    """Run the changed stages of dvc.yaml and what they need. After one failed none begins, and ChildProcessError says
+    which it was."""
     from dvc.repo import Repo
+    from dvc.stage import PipelineStage
+    from networkx import descendants
 
     os.environ[LINES] = "1"
-    with Repo(_wait_for_lock=True) as repo, ProcessPoolExecutor(AT_ONCE, get_context("spawn")) as pool:
-        order = TopologicalSorter({stage: repo.index.graph[stage] for stage in repo.index.graph})  # to what each needs
+    spawn = get_context("spawn")
+    with (
+        Repo(_wait_for_lock=True) as repo,
+        ProcessPoolExecutor(AT_ONCE, spawn, initializer=_end_with, initargs=(os.getpid(),)) as pool,
+    ):
+        graph = repo.index.graph  # of every file of DVC, those of other collections too; from a stage to what it needs
+        pipeline = [stage for stage in graph if isinstance(stage, PipelineStage)]
+        needed = set(pipeline).union(*(descendants(graph, stage) for stage in pipeline))
+        order = TopologicalSorter({stage: graph[stage] for stage in needed})
         order.prepare()
         ready, running = [], {}
         while order.is_active():
@@ -43,10 +60,22 @@ def run_changed() -> None:
                     running[pool.submit(reproduce, stage.addressing)] = stage
                 else:
                     order.done(stage)
+                    ready += order.get_ready()
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 if error := future.result():
                     raise ChildProcessError(error)
                 order.done(running.pop(future))
+
+
+def _end_with(parent: int) -> None:
+    """End this worker when the process that it works for is gone, as DVC would be."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def reproduce(name: str) -> str:
@@ -59,5 +88,9 @@ def reproduce(name: str) -> str:
         with Repo(_wait_for_lock=True) as repo:
             repo.reproduce([name], single_item=True)
     except DvcException as error:
-        return f"{error}: {error.__cause__}"
+        return _describe(error)
     return ""
+
+
+def _describe(error: Exception) -> str:
+    return f"{error}: {error.__cause__}" if error.__cause__ else str(error)
