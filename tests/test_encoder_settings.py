@@ -188,6 +188,15 @@ def change(folder: Path, file: str, **values) -> None:
     (folder / file).write_text(json.dumps(found | values))
 
 
+def change_or_rename(folder: Path, file: str | None, values: dict) -> None:
+    """Without a file, the values are old and new names of files."""
+    if file is not None:
+        change(folder, file, **values)
+        return
+    for old, new in values.items():
+        (folder / old).rename(folder / new)
+
+
 POOLING, DENSE, MODEL = "1_Pooling/config.json", "2_Dense/config.json", "config_sentence_transformers.json"
 OLD = {"pooling_mode": None, "pooling_mode_mean_tokens": True}
 
@@ -198,10 +207,12 @@ OLD = {"pooling_mode": None, "pooling_mode_mean_tokens": True}
     (POOLING, {"include_prompt": False}, rf"{POOLING}: include_prompt is false"),
     (DENSE, {"activation_function": "os.system"}, rf"{DENSE}: activation_function: .* \(found 'os.system'\)"),
     (MODEL, {"truncate_dim": 4}, r"truncate_dim: .* \(found 4\)"),
+    (None, {"2_Dense/model.safetensors": "2_Dense/pytorch_model.bin"}, r"2_Dense/model\.safetensors: is not there"),
+    (None, {POOLING: "1_Pooling/lost.json"}, f"{POOLING}: is not there"),
 ])  # fmt: skip
 def test_settings_that_cannot_be_followed_are_refused_by_name(tmp_path, file, values, said):
     model = write_model(tmp_path / "model", "bert", dense=(12,), prompts=PROMPTS)
-    change(model, file, **values)
+    change_or_rename(model, file, values)
     with pytest.raises(ValueError, match=said) as error:
         make(tmp_path, model)
     assert str(model) in str(error.value)
@@ -234,10 +245,7 @@ def test_modules_that_are_not_known_are_refused_by_name(tmp_path, edit, said):
 ])  # fmt: skip
 def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path, file, values, key):
     model = write_model(tmp_path / "model", "bert", dense=(12,))
-    if file is None:
-        (model / "model.safetensors").rename(model / "pytorch_model.bin")
-    else:
-        change(model, file, **values)
+    change_or_rename(model, file, values)
     asked = {"passage_tokens": 32, "prompts": {"question": "query: ", "passage": ""}}
     assert refused_key(model, asked, {"two_hop": {"query_tokens": 38}}) == key
 

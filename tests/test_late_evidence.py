@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from eadpr.runtime.files import read_json
+from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Span
+from eadpr.storage.records import Distractor, Span
 from eadpr.training import contrastive, late
 from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 from eadpr.training.encoder import load_pair
@@ -122,3 +123,13 @@ def test_a_training_logs_the_rest_and_lifts_the_evidence_above_it(toy, tmp_path)
     assert sum(terms[2][-5:]) < 0.8 * sum(terms[2][:5])
     assert read_json(tmp_path / "log" / "metrics.json")["without_rest"] == 1
     assert set(training_toy.series(tmp_path, "train/without_rest")) == {0.0, 1.0}
+
+
+def test_examples_without_evidence_are_refused(toy, tmp_path):
+    folder = training_toy.write_collection(tmp_path)
+    tables.write(folder / "examples" / "distractors.parquet", Distractor, ())
+    sections = ArmSettings(training_toy.EVIDENCE, training_toy.TRAIN, SETTINGS, training_toy.MACHINE)
+    with pytest.raises(ValueError, match="spans of evidence"):
+        train_arm(
+            ArmInputs(folder / "records", folder / "examples", toy / "base"), tmp_path / "m", tmp_path / "l", sections
+        )

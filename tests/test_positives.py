@@ -136,6 +136,21 @@ def test_questions_to_validate_with_are_ranked_with_those_of_training(folders):
     assert matched == [("q0", "y", 1), ("q1", "y", 2)]
 
 
+def test_questions_of_one_title_are_in_one_fold(tmp_path):
+    """Two passages of each of ten titles, a question of each."""
+    numbers = range(20)
+    records = write_records(
+        tmp_path / "records", passages=[(f"p{i}", f"T{i // 2}", "Rome.") for i in numbers],
+        questions=[question(f"q{i}", ["Rome"]) for i in numbers],
+        sets={"toy/train": [f"q{i}" for i in numbers]}, contexts=[context(f"q{i}", f"p{i}", 0) for i in numbers],
+    )  # fmt: skip
+    sets = Sets(train=["toy/train"], evaluate=[], annotator=[])
+    find_positives(records, write_ranking(tmp_path / "bm25"), tmp_path / "out", positives=SETTINGS, sets=sets)
+    folds = list(tables.rows(tmp_path / "out" / "folds.parquet", Fold))
+    assert all(folds[i][1:] == folds[i + 1][1:] for i in numbers[::2])
+    assert folds == carved({f"q{i}": f"title T{i // 2}" for i in numbers}, SETTINGS.validation, SETTINGS.seed)
+
+
 def test_no_training_question_with_a_positive_is_an_error_and_leaves_the_earlier_output(folders):
     records, ranking, out = folders
     out.mkdir()

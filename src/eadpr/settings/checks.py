@@ -30,6 +30,9 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
     _check_folders(layout, models)
     _check_validation(layout, settings, models, trainings)
     _check_strategies(layout, settings)
+    for who, config in trainings.items():
+        if config.base.model == "scratch":  # of other encoders the training says it
+            _limit("train.layers", config.train.layers or 1, config.base.layers, f"base.layers of {who}")
     for arm, config in models["arms"].items():
         _check_examples(f"arm {arm}", config)
         _check_loss(f"arm {arm}", config, shared="encoder.shared")

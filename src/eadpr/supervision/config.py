@@ -2,7 +2,7 @@
 
 from typing import Literal, Self, get_args
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from eadpr.runtime.section import Section
 from eadpr.training.optimiser import Optimiser
@@ -33,6 +33,13 @@ class Recipe(Optimiser):
     adam_beta1: float = Field(default=0.9, ge=0, lt=1)
     adam_beta2: float = Field(default=0.999, ge=0, lt=1)
     adam_eps: float = Field(default=1e-8, gt=0)
+
+    @field_validator("heads")
+    @classmethod
+    def _divide_width(cls, heads: int, info: ValidationInfo) -> int:
+        if (width := info.data.get("width", 0)) % heads:
+            raise ValueError(f"{heads} does not divide width ({width})")
+        return heads
 
 
 class Annotator(Section):

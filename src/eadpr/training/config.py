@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from eadpr.runtime.files import read_json
 from eadpr.runtime.section import OrAuto, Section, checked
@@ -26,6 +26,13 @@ class Base(Section):
     lowercase: bool
     tokenizer_passages: int = Field(ge=1)
     seed: int = Field(ge=0)
+
+    @field_validator("heads")
+    @classmethod
+    def _divide_hidden(cls, heads: int, info: ValidationInfo) -> int:
+        if (hidden := info.data.get("hidden", 0)) % heads:
+            raise ValueError(f"{heads} does not divide hidden ({hidden})")
+        return heads
 
 
 class Prompts(Section):
