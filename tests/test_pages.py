@@ -35,7 +35,8 @@ def commands(page: Path, start: str) -> list[str]:
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     blocks = re.findall(r"(?ms)^```\n(.*?)^```", text)
     lines = [line.partition("  #")[0] for block in blocks for line in block.splitlines()]
-    spans = re.findall(r"`([^`\n]+)`", re.sub(r"(?ms)^```.*?^```", "", text))
+    spans = re.findall(r"`([^`]+)`", re.sub(r"(?ms)^```.*?^```", "", text))
+    spans = [" ".join(span.split()) for span in spans]
     return [found for found in (*lines, *spans) if found.startswith(start) and not re.search(r"\.\.\.|<|…", found)]
 
 
