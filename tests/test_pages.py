@@ -125,7 +125,7 @@ def test_every_setting_of_params_stands_in_the_reference():
     assert (
         "| **`tau1`** | number ≥ 0 | `1.0` | weight of L\\_HN: the positive against its own distractor (1.0) |" in page
     )
-    assert "| `k1` | number ≥ 0 | `0.9` | term saturation, 0 or more |" in page
+    assert "| **`k1`** | number ≥ 0 | `0.9` | term saturation, 0 or more (Pyserini's and DPR's) |" in page
     assert "| `build.heads` | integer ≥ 2 | `4` | attention heads; at least 2, must divide width |" in page
 
 
