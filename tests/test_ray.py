@@ -46,6 +46,7 @@ def test_without_ray_installed_the_message_names_the_file_to_install(monkeypatch
 
 
 def test_actors_get_all_variables_that_settling_sets_and_that_the_cache_and_joins_read():
-    assert set(re.findall(r'environ\["(\w+)"\]', inspect.getsource(machine.settle))) == set(jobs.SETTLED)
+    settled = re.findall(r'environ(?:\.setdefault\(|\[)"(\w+)"', inspect.getsource(machine.settle))
+    assert set(settled) == set(jobs.SETTLED)
     read = {name for of in (cache, engine) for name in re.findall(r'environ.get\("(\w+)"', inspect.getsource(of))}
     assert {"EADPR_CACHE", "EADPR_MEMORY"} <= read <= set(jobs.CARRIED)
