@@ -12,7 +12,7 @@ from eadpr.evaluation.outcomes import MADE
 from eadpr.report.config import MeasuredBy
 from eadpr.robustness import evaluate as robustness_evaluate
 from eadpr.robustness.config import Robustness
-from eadpr.robustness.evaluate import RobustnessInputs, RobustnessSettings, run
+from eadpr.robustness.evaluate import Joined, RobustnessInputs, RobustnessSettings, run
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.runtime.machine import Machine
@@ -115,11 +115,11 @@ def first_ranks(order: list[int], question, added: list[NearDuplicate], count: i
     return kept[: EVALUATE.depth]
 
 
-def check_rankings(arm, expected: list[list[list[int]]]) -> None:
+def check_rankings(arm, folder: Path, expected: list[list[list[int]]]) -> None:
     """Rankings of the stage against ranks of rows, for each count but 0; rows behind the corpus's were added."""
-    joined, corpus = robustness_evaluate.read_joined(arm, SETTINGS), small.passages()
-    for ranked, search in zip(expected[1:], robustness_evaluate.search_dense(joined, arm, SETTINGS), strict=True):
-        rows = list(robustness_evaluate.rank(joined, search, EVALUATE.depth))
+    joined, corpus = Joined(arm, SETTINGS, QUESTIONS[1:], folder), small.passages()
+    for ranked, count in zip(expected[1:], COUNTS[1:], strict=True):
+        rows = list(joined.rank(count))
         asked = zip(QUESTIONS[1:], ranked, strict=True)
         assert [row[:3] for row in rows] == [
             (question.id, corpus[row].id, rank)
@@ -169,7 +169,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
         ranked = [first_ranks(o, q, added, count) for o, q in zip(orders, QUESTIONS[1:], strict=True)]
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
         expected.append(ranked)
-    check_rankings(arm, expected)
+    check_rankings(arm, tmp_path / "joined", expected)
     by_count = [outcomes(tmp_path / "out" / f"{n}.parquet") for n in COUNTS]
     drop = [np.mean([o.value for o in of_count if o.metric == "mrr10"]) for of_count in by_count]
     assert drop[2] < drop[0]
