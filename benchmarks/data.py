@@ -10,8 +10,7 @@ from typing import Any
 from eadpr.atlas.generate import Atlas, generate
 from eadpr.corpus.prepare import write_generated
 from eadpr.runtime.machine import Machine
-from eadpr.settings.recipes import fill_in
-from eadpr.settings.resolve import load
+from eadpr.settings.resolve import fill_in, load
 from eadpr.supervision.pairs import Pair
 
 PARAMS = Path(__file__).resolve().parent.parent / "params.yaml"

@@ -186,14 +186,10 @@ def recipe_of(file: dict) -> tuple:
     return tuple(file["train"][key] for key in ("learning_rate", "weight_decay", "keep", "validate_every"))
 
 
-SCRATCH, PRETRAINED = (
-    tuple(GOOD["recipes"][key][start] for key in ("learning_rate", "weight_decay", "keep", "validate_every"))
-    for start in ("scratch", "pretrained")
-)
+SCRATCH, PRETRAINED = (2e-3, 0.0, "last", 300), (2e-5, 0.01, "best", 50)
 
 
 def test_auto_is_the_recipe_of_what_an_arm_starts_from_by_way_of_others_too():
-    assert SCRATCH == (2e-3, 0.0, "last", 300)
     assert set(map(recipe_of, (params.configs(GOOD)[f"{arm}/train.json"] for arm in ("dpr", "eadpr")))) == {SCRATCH}
     own = {
         "bases.bert": {"model": "bert-base-uncased"}, "query_sides.tuned": {"of": "again"},
@@ -212,12 +208,12 @@ def test_auto_is_the_recipe_of_what_an_arm_starts_from_by_way_of_others_too():
     assert files["bases/base.json"]["base"]["model"] == "scratch"
 
 
-def test_what_is_set_stands_before_a_recipe_and_a_recipe_may_be_set():
+def test_what_is_set_stands_before_a_recipe():
     given = {"base.model": "bert-base-uncased", "arms.dpr.train": {"learning_rate": 5e-5, "keep": "last"}}
-    given |= {"recipes.learning_rate.pretrained": 1e-5, "train.weight_decay": 0.5}
+    given |= {"train.weight_decay": 0.5}
     files = params.configs(with_changes(GOOD, given))
     assert recipe_of(files["dpr/train.json"]) == (5e-5, 0.5, "last", 50)
-    assert recipe_of(files["eadpr/train.json"]) == (1e-5, 0.5, "best", 50)
+    assert recipe_of(files["eadpr/train.json"]) == (2e-5, 0.5, "best", 50)
     files = params.configs(with_changes(GOOD, given | {"train.validation_questions": 0}))
     assert files["eadpr/train.json"]["train"]["keep"] == "last", "where nothing is validated"
 

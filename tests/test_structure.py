@@ -157,8 +157,7 @@ def flat(values: dict[str, Any], prefix: str = "") -> list[str]:
 def test_every_section_of_params_is_used_and_known():
     assert set(load(ROOT / "params.yaml")) == set(Settings.model_fields) | set(Layout.model_fields)
     used = {name for names in declared().values() for name in names}
-    part = {"path_reader", "recipes"}  # of `reader` and `train`
-    assert set(Settings.model_fields) - part <= used == set(params_names.GIVEN)
+    assert set(Settings.model_fields) - {"path_reader"} <= used == set(params_names.GIVEN)
 
 
 @pytest.mark.parametrize("file", [ROOT / "params.yaml", DEFAULTS], ids=lambda path: path.name)

@@ -22,7 +22,6 @@ SECTIONS = {
     "negatives": "eadpr.supervision.negatives:Negatives",
     "examples": "eadpr.supervision.examples:Examples",
     "loss": "eadpr.training.config:Loss",
-    "recipes": "eadpr.training.config:Recipes",
     "train": "eadpr.training.config:Train",
     "encode": "eadpr.search.config:Encode",
     "query_side": "eadpr.search.config:QuerySide",
@@ -38,7 +37,7 @@ SECTIONS = {
     "report": "eadpr.report.config:Report",
 }
 # What stages are given: these, with what `configs` adds or leaves out, and the hashes of a section's model folder.
-GIVEN = {name: kind for name, kind in SECTIONS.items() if name not in ("path_reader", "recipes")} | {
+GIVEN = {name: kind for name, kind in SECTIONS.items() if name != "path_reader"} | {
     "examples": "eadpr.supervision.examples:ArmExamples",
     "near_duplicates": "eadpr.robustness.config:Generation",
     "report": "eadpr.report.config:ReportArms",

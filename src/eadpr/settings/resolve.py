@@ -21,14 +21,34 @@ from eadpr.runtime.section import Section
 from eadpr.settings.checks import check_settings, compared_placebo
 from eadpr.settings.command import declared
 from eadpr.settings.model import Collection, Layout, Settings, check_graph, check_metrics
-from eadpr.settings.recipes import fill_in, with_base
 from eadpr.settings.yaml import SettingError, merged, of_collection
 from eadpr.settings.yaml import load as load
 from eadpr.training.config import Loss
 
+# What `auto` stands for in `train`, and in `query_side` for its learning rate, by the base that encoders start from.
+# 2e-5 is DPR's for BERT-base, 3e-5 that of Lee et al. (2021); the rest is ours.
+RECIPES: dict[str, tuple[dict[str, Any], float]] = {
+    "scratch": ({"learning_rate": 2e-3, "weight_decay": 0.0, "keep": "last", "validate_every": 300}, 3e-4),
+    "pretrained": ({"learning_rate": 2e-5, "weight_decay": 0.01, "keep": "best", "validate_every": 50}, 3e-5),
+}
 # Values of `model` that are neither a folder nor a hub name.
 BUILT = {"base": ("scratch",), "annotator": ("build", "none"), "reader": (None,)}
 HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+
+
+def fill_in(settings: dict[str, Any]) -> dict[str, Any]:
+    """Put the values of RECIPES where `auto` stands in `train` and `query_side`; whether they are right is checked
+    afterwards. Without validation questions the last weights are kept, as none can be the best."""
+    match settings:
+        case {"base": {"model": model}, "train": {**train}, "query_side": {**query_side}}:
+            recipe, rate = RECIPES["scratch" if model == "scratch" else "pretrained"]
+            if train.get("validation_questions") == 0:
+                recipe = recipe | {"keep": "last"}
+            train |= {key: value for key, value in recipe.items() if train.get(key) == "auto"}
+            if query_side.get("learning_rate") == "auto":
+                query_side["learning_rate"] = rate
+            return settings | {"train": train, "query_side": query_side}
+    return settings
 
 
 def checked(kind: type[Section], values: Any, prefix: str = "") -> Any:
@@ -124,6 +144,18 @@ def _resolve_named(
         models["multihop"][name] = checked(Settings, with_base(values, layout, models, name), f"multihop.{name}.")
     check_settings(layout, settings, models)
     return models
+
+
+def with_base(
+    values: dict[str, Any], layout: Layout, models: Mapping[str, Mapping[str, Settings]], name: str
+) -> dict[str, Any]:
+    """Return the values of an active arm, of two hops or of a query side with the section `base` of the encoders that
+    it starts from, by way of other trainings or not."""
+    starts = {arm: edges.init for arm, edges in (layout.active | layout.multihop).items()}
+    starts |= {query_side: entry.of for query_side, entry in layout.query_sides.items()}
+    while name in starts:
+        name = starts[name]
+    return values | {"base": models["bases"][name].base.model_dump()}
 
 
 def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: Names[str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Generic, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
@@ -113,7 +113,6 @@ def settings_of(folder: Path) -> ResolvedSettings:
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.
 Balance = Literal["none", "placebo", "both"]
-Keep = Literal["last", "best"]
 OTHERS = "others"  # in `Train.upsample`: the questions of all sets without an entry
 
 
@@ -171,26 +170,6 @@ class Loss(Section):
         return self.mask_false_negatives and self.form != "reference"
 
 
-By = TypeVar("By")
-
-
-class ByBase(Section, Generic[By]):
-    """A value for trainings that start from random weights, and one for those of a pretrained encoder."""
-
-    scratch: By
-    pretrained: By
-
-
-class Recipes(Section):
-    """The values that `auto` stands for in `train` and `query_side`, by the encoders that a training starts from."""
-
-    learning_rate: ByBase[Annotated[float, Field(gt=0, le=10)]]
-    weight_decay: ByBase[Annotated[float, Field(ge=0)]]
-    keep: ByBase[Keep]
-    validate_every: ByBase[Annotated[int, Field(ge=0)]]
-    query_side_learning_rate: ByBase[Annotated[float, Field(gt=0, le=10)]]
-
-
 class Lora(Section):
     """Low-rank adapters (Hu et al., 2022) of the linear layers named, or of all; only they learn."""
 
@@ -207,7 +186,7 @@ class Lora(Section):
 
 
 class Train(Optimiser):
-    """`Recipes` says which values are `auto` by default; here they are known."""
+    """Where params.yaml says `auto`, the values are known here (RECIPES of `eadpr.settings.resolve`)."""
 
     epochs: int = Field(ge=1)
     steps: int | None = Field(ge=0, le=10**9)
@@ -225,7 +204,7 @@ class Train(Optimiser):
     upsample: dict[str, Annotated[int, Field(ge=0)]]
     dropout: float = Field(ge=0, lt=1)
     attention_dropout: float = Field(ge=0, lt=1)
-    keep: Keep
+    keep: Literal["last", "best"]
     validate_every: int = Field(ge=0)
     validation_questions: int = Field(ge=0)
     validation_hard_negatives: int = Field(ge=0)
