@@ -40,7 +40,6 @@ def size(settings: Atlas) -> int:
 
 
 def generate(settings: Atlas) -> Iterator[Block]:
-    """Generate the collection block by block."""
     for number in range(size(settings) // PASSAGES):
         entities = world(settings.seed, number)
         pages = [write_page(entity, entities, settings.seed, raising=settings.raising) for entity in entities]

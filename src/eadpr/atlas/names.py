@@ -46,7 +46,6 @@ def stem(seed: int, n: int) -> str:
 
 
 def name(seed: int, kind: str, n: int) -> str:
-    """Return the n-th name of a kind in FORMS."""
     forms = FORMS[kind]
     run, number = _scatter(seed, kind, n, STEMS * len(forms))
     form, word = divmod(number, STEMS)

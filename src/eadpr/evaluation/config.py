@@ -49,5 +49,4 @@ class Evaluate(Section):
 
     @property
     def depth(self) -> int:
-        """Return the deepest rank that any metric looks at."""
         return max(*self.top_k, self.mrr_at, self.ndcg_at, *self.recall_at, *self.all_at)

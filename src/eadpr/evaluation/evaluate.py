@@ -65,7 +65,6 @@ def run(
 def ranking_values(
     questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, settings: Evaluate
 ) -> dict[str, Values]:
-    """Return every metric of the ranking and its `COUNTS`."""
     asked, ids = list(questions.records(records)), questions.ids
     judge = load_judge(records, positives / "positives.parquet", asked)
     rankings = read_rankings(ranking / "evaluate.parquet", ids.to_pylist())

@@ -50,7 +50,6 @@ class MeasuredQuestions(NamedTuple):
 
 
 def read_members(records: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the ids of the questions of each set."""
     return {name: read_question_ids(records / "question_sets.parquet", [name]) for name in names}
 
 
@@ -68,7 +67,6 @@ def load_questions(records: Path, members: Mapping[str, Sequence[str]]) -> Measu
 
 
 def write(path: Path, questions: MeasuredQuestions, values: Mapping[str, Values]) -> None:
-    """Write all values, by question set, then metric."""
     with tables.writing(path, Outcome) as append:
         for name, members in questions.members.items():
             inside = np.zeros(questions.table.num_rows, dtype=np.bool_)

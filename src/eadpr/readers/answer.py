@@ -118,7 +118,6 @@ class ExtractiveAnswerer:
 
     @torch.inference_mode()
     def score_paths(self, inputs: Sequence[Input]) -> list[PathScores]:
-        """Return the scores and best span of each input."""
         scored: dict[int, PathScores] = {}
         groups = group_passes(inputs)
         passes = ([inputs[i] for i in group] for group in groups)

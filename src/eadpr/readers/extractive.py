@@ -43,7 +43,6 @@ class Logits(NamedTuple):
     sentences: Tensor | None
 
     def row(self, i: int) -> Self:
-        """Return the logits of one input, without the first dimension."""
         return Logits(*(None if part is None else part[i] for part in self))
 
 

@@ -25,6 +25,5 @@ def save(folder: Path, reader: Module) -> None:
 
 
 def load(folder: Path) -> Module:
-    """Load a reader that `save` wrote, in evaluation mode."""
     settings = Reader.model_validate_json((folder / SETTINGS).read_bytes())
     return MODELS[settings.kind].load(folder, settings)

@@ -60,7 +60,6 @@ def report_robustness(
 
 
 def report_set(measured: MeasuredRows, name: str, scope: Scope) -> list[str]:
-    """Return the means of a set and paired differences."""
     means = select_set(measured.rows, name)
     columns, compared = (
         [metric for metric in metrics if metric in set(means["metric"])]

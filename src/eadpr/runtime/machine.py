@@ -60,7 +60,6 @@ def device() -> str:
 
 
 def devices() -> list[str]:
-    """Return the GPUs of this machine, or its CPU."""
     import torch
 
     return [f"cuda:{card}" for card in range(torch.cuda.device_count())] if device() == "cuda" else ["cpu"]

@@ -44,7 +44,6 @@ def has_two_sides(model: str) -> bool:
 
 
 def sides_differ(model: str) -> bool:
-    """Compare the weights of a folder's two encoders."""
     hashes = model_files(model).sha256
     return len({hashes.get(f"{side}/model.safetensors") for side in SIDES}) > 1
 

@@ -27,7 +27,6 @@ class Sets(Section):
 
     @property
     def learnt(self) -> list[str]:
-        """The sets for training and validation."""
         return [*self.train, *self.validation]
 
 

@@ -85,7 +85,6 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
 
 
 def resolve_auto(settings: Encode) -> Encode:
-    """Replace `auto` by the numbers that suit the device."""
     device, numbers = machine.device(), {}
     if settings.window_passages == "auto":
         numbers["window_passages"] = min(WINDOW[device], settings.shard_passages)

@@ -36,7 +36,6 @@ def shard_name(number: int) -> str:
 
 
 def shard_ranges(rows: int, shard_passages: int) -> list[tuple[int, int]]:
-    """Return the first row and end row of every shard."""
     return [(first, min(first + shard_passages, rows)) for first in range(0, rows, shard_passages)]
 
 

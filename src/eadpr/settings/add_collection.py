@@ -115,7 +115,6 @@ def track(folder: Path, *, repository: Path) -> None:
 
 
 def _describe(inputs: OwnFiles, *, share: float, split_words: int | None) -> dict[str, Any]:
-    """Return the content of the collection's file."""
     files: list[dict[str, Any]] = [{"kind": "passages", "path": inputs.passages.name}]
     if inputs.columns:
         files[0]["columns"] = dict(inputs.columns)

@@ -69,7 +69,6 @@ class Stage(NamedTuple):
     patterns: dict[str, str]  # of paths
 
     def sections(self) -> list[str]:
-        """Return the names of the sections that `main` takes."""
         code = self.main.__code__
         return list(code.co_varnames[: code.co_argcount])
 

@@ -235,7 +235,6 @@ def _trainings(layout: Layout) -> dict[str, list[str]]:
 
 
 def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str, Settings]]) -> dict[str, Any]:
-    """Return the rows of the report's tables with the trainings behind each."""
     trainings, robustness, reading = _trainings(layout), layout.robustness, layout.reading
     ranked = {"bm25": ["bm25"]} | trainings
     fused = [*layout.fused, *layout.multihop]  # rankings that have a row as arms do, but no answer awareness

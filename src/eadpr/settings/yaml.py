@@ -46,7 +46,6 @@ def completed(params: Mapping[str, Any], folder: Path = COLLECTIONS) -> dict[str
 
 
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the description of a collection."""
     if name not in values["collections"]:
         names = ", ".join(values["collections"])
         reason = f"{name!r} is not one of collections ({names}), nor is there a file {COLLECTIONS / name}.yaml"
@@ -69,7 +68,6 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def collection_file(name: str, *, params: Path) -> Path:
-    """Return the path of a collection's own file."""
     return params.parent / COLLECTIONS / f"{name}.yaml"
 
 

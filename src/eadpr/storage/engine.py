@@ -53,7 +53,6 @@ def connect() -> Iterator[Connection]:
 
 
 def cores() -> int:
-    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -84,12 +83,10 @@ def view(connection: Connection, name: str, path: Path, record: type) -> None:
 
 
 def batches(connection: Connection, query: str, parameters: Parameters = None) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of a query batch by batch."""
     yield from connection.execute(query, parameters).to_arrow_reader(tables.ROW_GROUP)
 
 
 def rows(connection: Connection, query: str, parameters: Parameters = None) -> Iterator[dict[str, Any]]:
-    """Stream the rows of a query, each by column."""
     return (row for batch in batches(connection, query, parameters) for row in batch.to_pylist())
 
 
@@ -126,7 +123,6 @@ def filling(connection: Connection, name: str, record: type) -> Iterator[Callabl
 
 
 def value(connection: Connection, query: str, parameters: Parameters = None) -> Any:
-    """Return the first value of a query's first row."""
     return connection.execute(query, parameters).fetchone()[0]
 
 

@@ -66,7 +66,6 @@ def write_rankings(
 
 
 def _read_own(contexts: Path) -> set[tuple[str, str]]:
-    """Return the pairs of question and own document."""
     table = tables.read(contexts, Context, ["question_id", "passage_id", "role"])
     own = table.filter(pc.equal(table["role"], "own"))
     return set(zip(own["question_id"].to_pylist(), own["passage_id"].to_pylist(), strict=True))

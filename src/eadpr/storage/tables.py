@@ -101,7 +101,6 @@ def adding(path: Path, record: type) -> Iterator[typing.Callable[[tuple], None]]
 
 
 def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
-    """Write records and return their number."""
     count = 0
     with adding(path, record) as add:
         for row in rows:
@@ -148,7 +147,6 @@ def batches(
 
 
 def rows(path: Path, record: type) -> Iterator[tuple]:
-    """Stream a file as records."""
     for batch in batches(path, record):
         yield from records(batch, record)
 

@@ -13,7 +13,6 @@ PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNOR
 
 
 def make_overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the overrides that turn `before` into `after`."""
     for key in before:
         if key not in after:
             yield f"~{prefix}{key}"

@@ -103,7 +103,6 @@ def read_steps() -> list[Step]:
 
 
 def overlap(path: str, other: str) -> bool:
-    """Return whether one path is the other, or holds it."""
     return Path(path).is_relative_to(other) or Path(other).is_relative_to(path)
 
 

@@ -121,7 +121,6 @@ def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settin
 
 
 def choose_validation(validation: Batcher, train: Train) -> list[int]:
-    """Return the positions of the questions that are validated with."""
     return sample(len(validation), train.validation_questions, train.seed)
 
 

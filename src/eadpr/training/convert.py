@@ -97,7 +97,6 @@ def _refuse_existing(out: Path) -> None:
 
 
 def read_all(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Read the weights of several files."""
     return dict(chain.from_iterable(read_weights(path).items() for path in paths))
 
 

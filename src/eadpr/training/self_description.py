@@ -34,8 +34,6 @@ class _Module(BaseModel):
 
 
 class DenseShape(BaseModel):
-    """The config.json of a Dense module."""
-
     in_features: int
     out_features: int
     bias: bool = True

@@ -33,7 +33,6 @@ def path_metrics(paths: Sequence[Sequence[str]], hops: set[str]) -> tuple[bool, 
 
 
 def measure_paths(path: Path, questions: MeasuredQuestions, records: Path, all_at: Sequence[int]) -> dict[str, Values]:
-    """Return every metric of the table of paths `path`."""
     return path_values(tables.rows(path, RankedPath), list(questions.records(records)), all_at)
 
 
