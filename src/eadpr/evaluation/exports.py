@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,15 +23,6 @@ FILES = {
 }
 
 
-class JudgedRanking(NamedTuple):
-    """A question's ranking, which passages are hits as the report counts them in top-k and MRR, and what judged it."""
-
-    question: Question
-    ranking: list[Ranked]
-    hits: list[bool]
-    judge: Judge
-
-
 def export(
     ranking: Path, records: Path, positives: Path, out: Path, *, tag: str, sets: Sequence[str], formats: Iterable[str]
 ) -> dict[Path, int]:
@@ -47,15 +37,10 @@ def export(
             temporary = stack.enter_context(files.replacing(out / FILES[name]))
             opened[name] = stack.enter_context(temporary.open("w", encoding="utf-8"))
         counts = dict.fromkeys(opened, 0)
-        for judged in read_judged(ranking, records, positives, sets):
-            pieces = {
-                "run": list_run(judged, tag),
-                "qrels-ids": list_relevant(judged),
-                "qrels-answers": list_hits(judged),
-                "json": describe_ranking(judged),
-            }
+        for question, rows, judge in read_judged(ranking, records, positives, sets):
+            hits = judge(question, [row.passage_id for row in rows]).tolist()
             for name, file in opened.items():
-                for piece in pieces[name]:
+                for piece in format_ranking(name, question, rows, hits, judge, tag):
                     if name == "json":  # one list of all questions
                         file.write(",\n" if counts[name] else "[")
                     file.write(piece)
@@ -65,7 +50,10 @@ def export(
     return {out / FILES[name]: count for name, count in counts.items()}
 
 
-def read_judged(ranking: Path, records: Path, positives: Path, sets: Sequence[str]) -> Iterator[JudgedRanking]:
+def read_judged(
+    ranking: Path, records: Path, positives: Path, sets: Sequence[str]
+) -> Iterator[tuple[Question, list[Ranked], Judge]]:
+    """Yield each question with its ranking and what judges it."""
     ranked = set(tables.read(ranking, Ranked, ["question_id"])["question_id"].to_pylist())
     wanted = set(read_question_ids(records / "question_sets.parquet", sets)) if sets else ranked
     if sets and ranked.isdisjoint(wanted):
@@ -74,46 +62,43 @@ def read_judged(ranking: Path, records: Path, positives: Path, sets: Sequence[st
     judge = load_judge(records, positives, asked)
     for question, rows in zip(asked, read_rankings(ranking, judge.relevant), strict=True):
         if question.id in wanted:
-            hits = judge(question, [row.passage_id for row in rows]).tolist()
-            yield JudgedRanking(question, rows, hits, judge)
+            yield question, rows, judge
 
 
-def list_run(judged: JudgedRanking, tag: str) -> Iterator[str]:
-    """Yield lines `question Q0 passage rank score tag`. TREC tools order by score and ignore the rank: a score that is
-    not below the previous one is lowered to the next float32."""
-    question_id = _check_word(judged.question.id)
-    for row, score in zip(judged.ranking, make_falling([row.score for row in judged.ranking]), strict=True):
-        yield f"{question_id} Q0 {_check_word(row.passage_id)} {row.rank} {score} {_check_word(tag)}\n"
+def format_ranking(
+    name: str, question: Question, rows: Sequence[Ranked], hits: Sequence[bool], judge: Judge, tag: str
+) -> Iterator[str]:
+    """Yield a question's part of the file of a format.
 
-
-def list_relevant(judged: JudgedRanking) -> Iterator[str]:
-    """Yield lines `question 0 passage grade` of the passages that the report's metrics by id count."""
-    for passage_id, grade in judged.judge.relevant[judged.question.id].items():
-        yield f"{_check_word(judged.question.id)} 0 {_check_word(passage_id)} {grade:g}\n"
-
-
-def list_hits(judged: JudgedRanking) -> Iterator[str]:
-    """Yield lines `question 0 passage 1` of the hits, of grade 0 for a question without a hit, which counts as
-    wrong."""
-    hits = [row.passage_id for row, hit in zip(judged.ranking, judged.hits, strict=True) if hit]
-    for passage_id in hits or [NOTHING]:
-        yield f"{_check_word(judged.question.id)} 0 {_check_word(passage_id)} {int(bool(hits))}\n"
-
-
-def describe_ranking(judged: JudgedRanking) -> Iterator[str]:
-    """Yield a ranked question as DPR's retrieval results have it, with scores as strings."""
-    question, store = judged.question, judged.judge.store
-    rows = store.rows([row.passage_id for row in judged.ranking])
-    contexts = []
-    for row, title, text, hit in zip(judged.ranking, store.titles(rows), store.texts(rows), judged.hits, strict=True):
-        score, hit = str(np.float32(row.score)), hit and question.matchable
-        contexts.append({"id": row.passage_id, "title": title, "text": text, "score": score, "has_answer": hit})
-    if contexts:
+    `run`: lines `question Q0 passage rank score tag`. `qrels-ids`: lines `question 0 passage grade` of the passages
+    that the report's metrics by id count. `qrels-answers`: lines `question 0 passage 1` of its `hits` in top-k and
+    MRR, of grade 0 for a question without a hit, which counts as wrong. `json`: a ranked question as DPR's retrieval
+    results have it, with scores as strings.
+    """
+    if name == "run":
+        for row, score in zip(rows, make_falling([row.score for row in rows]), strict=True):
+            words = _check_word(question.id), "Q0", _check_word(row.passage_id), str(row.rank), score, _check_word(tag)
+            yield " ".join(words) + "\n"
+    elif name == "qrels-ids":
+        for passage_id, grade in judge.relevant[question.id].items():
+            yield f"{_check_word(question.id)} 0 {_check_word(passage_id)} {grade:g}\n"
+    elif name == "qrels-answers":
+        for row, hit in zip(rows, hits, strict=True):
+            if hit:
+                yield f"{_check_word(question.id)} 0 {_check_word(row.passage_id)} 1\n"
+        if not any(hits):
+            yield f"{_check_word(question.id)} 0 {NOTHING} 0\n"
+    elif rows:
+        contexts = []
+        for row, hit in zip(rows, hits, strict=True):
+            (passage,) = judge.store.passages(judge.store.rows([row.passage_id]))
+            context = {"id": passage.id, "title": passage.title, "text": passage.text}
+            contexts.append(context | {"score": str(np.float32(row.score)), "has_answer": hit and question.matchable})
         yield json.dumps({"question": question.question, "answers": question.answers, "ctxs": contexts}, indent=4)
 
 
 def make_falling(scores: Iterable[float]) -> Iterator[str]:
-    """Yield float32 scores as text, each below the previous one."""
+    """Yield float32 scores as text, each below the previous one: TREC tools order by score and ignore the rank."""
     previous = np.float32(np.inf)
     for score in scores:
         previous = min(np.float32(score), np.nextafter(previous, np.float32(-np.inf)))
