@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from eadpr.storage.passages import PassageStore
 from eadpr.text.answers import AnswerMatcher
@@ -124,8 +125,8 @@ class Batcher:
         columns = ColumnBlocks(
             positives=[int(self.examples.positives[i]) for i in chosen],
             hard_negatives=hard,
-            distractors=[self.inputs.distractor_key(i) for i in chosen],
-            placebos=[] if self.examples.placebos is None else [self.inputs.placebo_key(i) for i in chosen],
+            distractors=[self.inputs.distractors[i] for i in chosen],
+            placebos=[self.inputs.placebos[i] for i in chosen] if self.inputs.placebos else [],
         )
         keys, columns_P = deduplicate(columns)
         passages = self.inputs.ids(keys)
@@ -135,7 +136,8 @@ class Batcher:
         masks = make_masks(*map(torch.tensor, (columns.present_P, false_QP, contrast_CQ, has_placebo)))
         parts_Q2T = None
         if self._loss.rest:
-            parts_Q2T = torch.from_numpy(stack_parts(self.inputs.parts(chosen)))
+            parts_QT2 = [torch.from_numpy(of_example.T) for of_example in self.inputs.parts(chosen)]
+            parts_Q2T = pad_sequence(parts_QT2, batch_first=True).transpose(1, 2)
             masks = masks._replace(parts_Q=parts_Q2T.any(2).all(1))
         counts = {"masked": count_masked(masks, columns.present_P), **self.count_missing(chosen)}
         if self._loss.needs_distractors:
@@ -164,13 +166,14 @@ class Batcher:
         """
         contrast, truncated = [], []
         for example in chosen:
-            positive, distractor = int(self.examples.positives[example]), self.inputs.distractor_key(example)
+            positive, distractor = int(self.examples.positives[example]), self.inputs.distractors[example]
             comparisons = [(positive, distractor)] if self._loss.balances != "placebo" else []
             if self._loss.balances != "none":
-                comparisons.append((positive, self.inputs.placebo_key(example), distractor))
-            differ = [None not in keys and all_differ(self.inputs.ids(keys)) for keys in comparisons]
-            contrast.append(differ)
-            truncated.append([None not in keys and not apart for keys, apart in zip(comparisons, differ, strict=True)])
+                comparisons.append((positive, self.inputs.placebos[example], distractor))
+            pairs = [[] if None in keys else combinations(self.inputs.ids(keys), 2) for keys in comparisons]
+            equal = [any(np.array_equal(*pair) for pair in of_keys) for of_keys in pairs]
+            contrast.append([None not in keys and not same for keys, same in zip(comparisons, equal, strict=True)])
+            truncated.append(equal)
         return np.array(contrast, dtype=bool).T, np.array(truncated, dtype=bool).T
 
 
@@ -184,18 +187,6 @@ def deduplicate(columns: ColumnBlocks) -> tuple[list[int], np.ndarray]:
             encoded = columns.positives[owner] if key is None else key
             columns_P.append(positions.setdefault(encoded, len(positions)))
     return list(positions), np.array(columns_P)
-
-
-def stack_parts(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return (len(parts), 2, T) bool of arrays (2, tokens), filled up with False."""
-    stacked = np.zeros((len(parts), 2, max(1, *(of_example.shape[1] for of_example in parts))), dtype=bool)
-    for row, of_example in zip(stacked, parts, strict=True):
-        row[:, : of_example.shape[1]] = of_example
-    return stacked
-
-
-def all_differ(inputs: Sequence[np.ndarray]) -> bool:
-    return not any(np.array_equal(*pair) for pair in combinations(inputs, 2))
 
 
 def count_masked(masks: Masks, present_P: np.ndarray) -> int:

@@ -19,8 +19,8 @@ CACHED = 1_000_000  # tokenised passages in memory, about 300 bytes each
 class PassageInputs:
     """Token ids and texts by key of passages, distractors and placebos, tokenised when first needed.
 
-    The key of a passage is its row; distractors and placebos have keys from `len(store)` on. With `shuffle_seed` the
-    words of every text, not of its title, are shuffled in the inputs.
+    The key of a passage is its row; `distractors` and `placebos`, by example, have keys from `len(store)` on. With
+    `shuffle_seed` the words of every text, not of its title, are shuffled in the inputs.
     """
 
     def __init__(
@@ -28,21 +28,14 @@ class PassageInputs:
     ) -> None:
         self._positives = examples.positives
         self._derived = [*examples.distractors, *(examples.placebos or [])]  # texts made of positives
+        keys = [None if text is None else len(store) + i for i, text in enumerate(self._derived)]
+        self.distractors, self.placebos = keys[: len(examples.positives)], keys[len(examples.positives) :]
         self._store = store
         self._encoder = encoder
         self._shuffle_seed = shuffle_seed
         self._ids: dict[int, np.ndarray] = {}
         self._evidence = examples.evidence or [None] * len(examples.positives)
         self._parts: dict[int, np.ndarray] = {}
-
-    def distractor_key(self, example: int) -> int | None:
-        return self._key(example)
-
-    def placebo_key(self, example: int) -> int | None:
-        return self._key(len(self._positives) + example)
-
-    def _key(self, position: int) -> int | None:
-        return None if self._derived[position] is None else len(self._store) + position
 
     def texts(self, keys: Sequence[int]) -> list[str]:
         first = len(self._store)
