@@ -94,37 +94,32 @@ class MultihopOf(NamedEntry):
     init: Annotated[Name, Of(("bases", "active", "multihop"))]
 
 
-class Reading(Section):
-    """The readers, and the rankings that each of them reads; none by default."""
+class Matrix(Section):
+    """A stage for each pair of two lists, the class's own fields; none by default."""
+
+    @model_validator(mode="after")
+    def _check_axes(self) -> Self:
+        axes = {name: getattr(self, name) for name in type(self).__annotations__}
+        for name, values in axes.items():
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} names one twice, found {values}")
+        if len({bool(values) for values in axes.values()}) > 1:
+            raise ValueError(f"{' and '.join(axes)} go together: name at least one of each, or none of both")
+        return self
+
+
+class Reading(Matrix):
+    """The readers, and the rankings that each of them reads."""
 
     readers: Annotated[list[Name], Of(("readers",))]
     rankings: Annotated[list[Name], Of(("active", "fused", "multihop"), ("bm25",))]
 
-    @model_validator(mode="after")
-    def _check_matrix(self) -> Self:
-        _check_lists(readers=self.readers, rankings=self.rankings)
-        return self
 
-
-class Measured(Robustness):
-    """The arms that are measured against the near-duplicates of each generator; none by default."""
+class Measured(Robustness, Matrix):
+    """The arms that are measured against the near-duplicates of each generator."""
 
     generators: list[Generator]
     arms: Annotated[list[Name], Of(("active",))]
-
-    @model_validator(mode="after")
-    def _check_matrix(self) -> Self:
-        _check_lists(generators=self.generators, arms=self.arms)
-        return self
-
-
-def _check_lists(**axes: list[str]) -> None:
-    """Check the two axes of a matrix of stages."""
-    for name, values in axes.items():
-        if len(set(values)) < len(values):
-            raise ValueError(f"{name} names one twice, found {values}")
-    if len({bool(values) for values in axes.values()}) > 1:
-        raise ValueError(f"{' and '.join(axes)} go together: name at least one of each, or none of both")
 
 
 class Collection(Section):
