@@ -12,12 +12,7 @@ from eadpr.storage import tables
 from tests.repository import ROOT
 
 SHARED = ROOT.parent / "shared" / "data"
-PLAIN = {
-    "split_words": None,
-    "odd_rows": 0,
-    "add_context_passages": False,
-    "keep_own_documents": False,
-}
+PLAIN = {"split_words": None, "odd_rows": 0, "add_context_passages": False, "keep_own_documents": False}
 PASSAGES = "id\ttitle\ttext\na\tT\tAlpha is here.\nb\tU\tBeta is here.\n"
 OF_PASSAGES = {"kind": "passages", "path": "p.tsv"}
 

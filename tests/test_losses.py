@@ -45,8 +45,7 @@ def test_paper_golden_without_hard_negatives(lambda_, dpr, total):
 
 
 @pytest.mark.parametrize(
-    ("lambda_", "dpr", "total"),
-    [(0.0, 0.600711, 3.0446689), (0.2, 0.627927, 3.0718849), (1.0, 0.837780, 3.2817380)],
+    ("lambda_", "dpr", "total"), [(0.0, 0.600711, 3.0446689), (0.2, 0.627927, 3.0718849), (1.0, 0.837780, 3.2817380)]
 )
 def test_reference_golden(lambda_, dpr, total):
     """Totals of the official class run on these scores; terms re-computed (methods.md 6)."""

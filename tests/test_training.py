@@ -25,19 +25,7 @@ from eadpr.training.padding import pad
 from eadpr.training.state import TrainingState
 from tests import training_toy as toys
 from tests.killed import Killed, assert_goes_on
-from tests.training_toy import (
-    BALANCED,
-    CITIES,
-    DPR,
-    EADPR,
-    MACHINE,
-    NAMES,
-    PLAIN,
-    SETTINGS,
-    TRAIN,
-    batcher_of,
-    series,
-)
+from tests.training_toy import BALANCED, CITIES, DPR, EADPR, MACHINE, NAMES, PLAIN, SETTINGS, TRAIN, batcher_of, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
