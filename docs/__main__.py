@@ -1,8 +1,10 @@
 """Write the pages of the site to site/pages: README, the pages of docs/, and those made of the code."""
 
+import html
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -13,6 +15,10 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS, HOME = "docs", "README.md"
 BESIDE = (".png", ".svg", ".css")  # copied as they are
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")  # not of other hosts, nor within a page
+PICTURE = re.compile(r'(?<=[ "])(src(?:set)?)="([^":]+)"')  # in HTML
+TERM = re.compile(r"(?m)^\* \*\*(.+?)\*\*: (.+(?:\n  .+)*)")  # of the glossary
+# What gets no tooltip: code, links, HTML, headings.
+MARKED = re.compile(r"(?ms)(^```.*?^```|`[^`]*`|!?\[[^\]]*\]\([^)]*\)|<[^>]+>|^#[^\n]*$)")
 MADE = {
     "explanation/one-batch.md": one_batch.page,
     "reference/settings.md": reference.settings,
@@ -29,9 +35,12 @@ def write(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     for path in filter(lambda path: path.suffix in BESIDE, (ROOT / DOCS).rglob("*")):
         _put(out / path.relative_to(ROOT / DOCS), path.read_bytes())
+    terms = dict(TERM.findall((ROOT / DOCS / "glossary.md").read_text(encoding="utf-8")))
     for path in (ROOT / HOME, *sorted((ROOT / DOCS).rglob("*.md"))):
         page = path.relative_to(ROOT)
         text = linked(path.read_text(encoding="utf-8"), page)
+        if path.name != "glossary.md":
+            text = explained(text, terms)
         title = "" if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n"  # tables of studies have none
         _put(out / place(page), (title + text).encode())
     made = {name: page() for name, page in MADE.items()}
@@ -59,17 +68,38 @@ def place(page: Path) -> Path:
 def linked(text: str, page: Path) -> str:
     """With links as they are in the site; one to a file that is no page there is its text alone."""
 
-    def of_site(found: re.Match) -> str:
-        said, target, anchor = found[1], found[2], found[3] or ""
+    def locate(target: str) -> str | None:
         there = Path(os.path.normpath(page.parent / target))
         if not (ROOT / there).exists():
             raise ValueError(f"{page}: the link to {target} names no file; mend it")
         inside = there.is_relative_to(DOCS) or there == Path(HOME)
         if not inside or there.suffix not in (".md", *BESIDE):
-            return said
-        return f"[{said}]({os.path.relpath(place(there), place(page).parent)}{anchor})"
+            return None
+        return os.path.relpath(place(there), place(page).parent)
 
-    return LINK.sub(of_site, text)
+    def link(match: re.Match) -> str:
+        target = locate(match[2])
+        return match[1] if target is None else f"[{match[1]}]({target}{match[3] or ''})"
+
+    return PICTURE.sub(lambda match: f'{match[1]}="{locate(match[2])}"', LINK.sub(link, text))
+
+
+def explained(text: str, terms: Mapping[str, str]) -> str:
+    """Return a page on which each term of the glossary has a tooltip, where it first stands in plain text."""
+    meanings = {term: html.escape(" ".join(meaning.split())) for term, meaning in terms.items()}
+    meanings |= {term[0].upper() + term[1:]: meaning for term, meaning in meanings.items()}
+    names = "|".join(re.escape(term) for term in sorted(meanings, key=len, reverse=True))
+    pattern, met = re.compile(rf"(?<![\w@.-])({names})s?(?![\w@-])"), set()
+
+    def explain(match: re.Match) -> str:
+        if (meaning := meanings[match[1]]) in met:
+            return match[0]
+        met.add(meaning)
+        return f'<abbr title="{meaning}">{match[0]}</abbr>'
+
+    parts = MARKED.split(text)
+    parts[::2] = [pattern.sub(explain, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -6,7 +6,8 @@ import itertools
 import json
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,23 +33,31 @@ PAGE = re.compile(r"\bdocs/([\w/-]+\.md)")  # named in a comment
 
 
 class Settled(NamedTuple):
-    """A file of settings; `key` is the form in which its keys are shown."""
+    """A file of settings; `where` tells its keys from those of another file."""
 
     values: Mapping
     lines: Sequence[str]
-    key: str
+    where: str
 
 
-def settings() -> str:
+def committed(path: Path) -> str:
+    """Return a file as the last commit has it; as it is where there is no repository, as in an sdist."""
+    asked = ["git", "show", f"HEAD:./{path.name}"]
+    shown = subprocess.run(asked, cwd=path.parent, capture_output=True, text=True, check=False)
+    return shown.stdout if shown.returncode == 0 else path.read_text(encoding="utf-8")
+
+
+def settings(read: Callable[[Path], str] = committed) -> str:
     files = []
-    for path, key in ((ROOT / "params.yaml", "**{}**"), (DEFAULTS, "{}")):
-        text = path.read_text(encoding="utf-8")
-        files.append(Settled(YAML().load(text), text.splitlines(), key))
+    for path, where in ((ROOT / "params.yaml", ", in `params.yaml`"), (DEFAULTS, "")):
+        text = read(path)
+        files.append(Settled(YAML().load(text), text.splitlines(), where))
     parts = [
-        "# Settings\n\nKeys in **bold** stand in `params.yaml`; `dvc exp run -S loss.tau1=0.5` sets one. All others"
-        " have their defaults in `src/eadpr/settings/defaults.yaml`; `dvc exp run -S ++train.adam_eps=1.0e-6` puts one"
-        " into `params.yaml`. Types are those that the stage `configs` checks. [Work with collections]"
-        "(../howto/collections.md) says what stands in a collection's own file."
+        "# Settings\n\nEach key with its default at the commit of these pages. `dvc exp run -S loss.tau1=0.5` sets one"
+        " that stands in `params.yaml`. All others have their defaults in `src/eadpr/settings/defaults.yaml`;"
+        " `dvc exp run -S ++train.adam_eps=1.0e-6` puts one into `params.yaml`. Types are those that the stage"
+        " `configs` checks. [Work with collections](../howto/collections.md) says what stands in a collection's own"
+        " file."
     ]
     for name in dict.fromkeys(key for file in files for key in file.values):
         parts += _section_parts(name, [file for file in files if name in file.values])
@@ -72,12 +81,10 @@ def _section_parts(name: str, files: Sequence[Settled]) -> Iterator[str]:
         found = [(f"`{key}`", kind) for key, kind in _types(_resolved(entries[0], schema), schema)]
         yield f"{shown}Keys of an entry:\n\n{_table(('key', 'type'), found)}" if found else shown
     elif isinstance(value, Mapping):
-        rows = [
-            (file.key.format(key), *rest)
-            for file, head in zip(files, heads, strict=True)
-            for key, *rest in _keys(file.values[name], file.lines, own, schema, head)
-        ]
-        yield _table(("key", "type", "default", "meaning"), rows)
+        for file, head in zip(files, heads, strict=True):  # a heading each, by which search finds it
+            for key, kind, default, meaning in _keys(file.values[name], file.lines, own, schema, head):
+                default = f", default {default}" if default else ""
+                yield f"### {name}.{key}\n\n{meaning}\n\n*{kind}{default}{file.where}*"
     else:
         yield f"{_type(own, schema)}; default `{_flow(value)}`."
 
@@ -92,7 +99,7 @@ def _keys(
         meaning = _said(lines, line) if first else _named(key, said)
         kind = _resolved(own.get("properties", {}).get(key, {}), schema)
         nested = isinstance(found, Mapping) and bool(kind.get("properties"))
-        yield f"`{prefix}{key}`", _type(kind, schema), "" if nested else f"`{_flow(found)}`", _marked(meaning) or ABOVE
+        yield f"{prefix}{key}", _type(kind, schema), "" if nested else f"`{_flow(found)}`", _marked(meaning) or ABOVE
         if nested:
             yield from _keys(found, lines, kind, schema, meaning, f"{prefix}{key}.")
 

@@ -14,7 +14,8 @@ from dvc.cli.parser import get_main_parser
 from ruamel.yaml import YAML
 
 from docs import one_batch, paper_tables, reference, study_tables
-from docs.__main__ import MADE, check_nav, linked, place, write
+from docs.__main__ import MADE, check_nav, explained, linked, place, write
+from docs.numbers import crowded, share
 from eadpr.__main__ import COMMANDS
 from eadpr.settings.command import Stage, app
 from eadpr.settings.resolve import configs
@@ -115,18 +116,35 @@ def test_links_are_made_those_of_the_site():
     assert linked("[a](../../README.md) [b](../studies/README.md)", page) == "[a](../index.md) [b](../studies/index.md)"
     assert linked("[a](../../SECURITY.md)", page) == "a"
     assert place(Path("docs/log.md")) == Path("log.md")
+    picture = '<img src="docs/images/explorer-overview.png" alt="a">'
+    assert linked(picture, readme) == picture.replace("docs/", "")
     with pytest.raises(ValueError, match=r"ci\.md: the link to nowhere\.md names no file"):
         linked("[a](nowhere.md)", page)
 
 
+def test_a_term_has_a_tooltip_where_it_first_stands_in_text():
+    terms = {"placebo": "a positive\n  less", "placebo rate": "a share"}
+    text = "# placebo\n`placebo` [placebo](x.md)\nThe placebo rate, no-placebo. Placebos and a placebo.\n"
+    made = '<abbr title="a share">placebo rate</abbr>, no-placebo. <abbr title="a positive less">Placebos</abbr> and'
+    assert explained(text, terms) == text.replace("placebo rate, no-placebo. Placebos and", made)
+
+
+def test_numbers_of_a_page_stand_in_tables():
+    """Names with numbers, dates, commits and code are none."""
+    text = "word " * 193 + "4.5 [+1.0, −2] 30 %, Table 2, top-1 of 2026-11-28 at 1a2b3c4, `7`\n| 8 | 9 |\n"
+    assert share(text) == pytest.approx(2, abs=0.1)
+    assert crowded(page for page in PAGES if page.name != "2026-11.md") == []
+
+
 def test_every_setting_of_params_stands_in_the_reference():
-    page = reference.settings()
+    page = reference.settings(lambda path: path.read_text(encoding="utf-8"))
     assert set(re.findall(r"(?m)^## (\w+)$", page)) == set(repository.values())
-    assert (
-        "| **`tau1`** | number ≥ 0 | `1.0` | weight of L\\_HN: the positive against its own distractor (1.0) |" in page
-    )
-    assert "| **`k1`** | number ≥ 0 | `0.9` | term saturation, 0 or more (Pyserini's and DPR's) |" in page
-    assert "| `build.heads` | integer ≥ 2 | `4` | attention heads; at least 2, must divide width |" in page
+    for key, meaning, kind in (
+        ("loss.tau1", "weight of L\\_HN: the positive against its own distractor (1.0)",
+         "number ≥ 0, default `1.0`, in `params.yaml`"),
+        ("annotator.build.heads", "attention heads; at least 2, must divide width", "integer ≥ 2, default `4`"),
+    ):  # fmt: skip
+        assert f"### {key}\n\n{meaning}\n\n*{kind}*\n" in page
 
 
 def test_the_page_of_the_loss_says_what_the_code_gives():
