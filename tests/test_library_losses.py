@@ -257,3 +257,14 @@ def test_the_pages_code_trains_a_model(folder, tmp_path):
     before, after = (SentenceTransformer(str(path), device="cpu") for path in (folder, tmp_path / "trained"))
     changed = [not torch.equal(*pair) for pair in zip(before.parameters(), after.parameters(), strict=True)]
     assert sum(changed) > len(changed) / 2
+
+
+def test_the_readmes_code_runs(folder, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    names = {"MODEL": str(folder)}
+    exec(compile(code, "README", "exec"), names)
+    table, best = capsys.readouterr().out.rsplit("\n", 2)[:2]
+    assert "\n| mine " in table
+    assert best in ("Ada was born in London.", "She wrote a program.")
+    assert names["loss"].roles == ("question", "positive", "distractor", "placebo")
+    assert "2304.03031" in names["loss"].citation

@@ -17,6 +17,19 @@ __all__ = ["EvidenceLoss", "Terms", "cached", "evidence_loss"]
 # The roles of a dataset's columns, and how often each may stand there.
 TIMES = {"question": (1, 1), "positive": (1, 1), "negative": (0, 99), "distractor": (0, 1), "placebo": (0, 1)}
 ROLES = tuple(TIMES)
+ALIASES = {"anchor": "question", "query": "question"}  # sentence-transformers' names
+
+# For the model card that sentence-transformers writes.
+CITATION = """
+@misc{song2024eadpr,
+    title={Evidentiality-aware Retrieval for Overcoming Abstractiveness in Open-Domain Question Answering},
+    author={Yongho Song and Dahyun Lee and Myungha Jang and Seung-won Hwang and Kyungjae Lee and Dongha Lee and
+        Jinyoung Yeo},
+    year={2024},
+    eprint={2304.03031},
+    archivePrefix={arXiv}
+}
+"""
 
 Ids = tuple[int, ...]  # the token ids of a text; () for a missing one
 
@@ -71,17 +84,20 @@ class EvidenceLoss(nn.Module):
     """`evidence_loss` for `SentenceTransformerTrainer`.
 
     `roles` names the columns of the dataset in their order, which is all that sentence-transformers tells a loss:
-    question, positive, any number of negatives, and perhaps distractor and placebo. A missing text is the positive's
-    own or empty, which samplers take for duplicates. A passage of one question that is another one's positive is no
-    negative of that one.
+    question (or anchor, or query), positive, any number of negatives, and perhaps distractor and placebo. A missing
+    text is the positive's own or empty, which samplers take for duplicates. A passage of one question that is another
+    one's positive is no negative of that one.
 
-    `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). The other settings are arguments of
+    `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). The other settings are those of
     `evidence_loss`.
     """
 
+    citation = CITATION
+
     def __init__(
         self, model: Any, roles: Sequence[str] = ROLES, *, similarity: str | None = None, scale: float | None = None,
-        **settings: Any,
+        lambda_: float = 1.0, tau1: float = 1.0, tau2: float = 1.0, balance: Balance | None = None,
+        placebo: float = 0.0,
     ) -> None:  # fmt: skip
         super().__init__()
         self.model = model
@@ -90,18 +106,18 @@ class EvidenceLoss(nn.Module):
             raise ValueError("the model has no tokenizer of transformers, by which texts that are missing are known")
         # Read now, since on several devices a trainer replaces the model by a wrapper without tokenizer.
         self._special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id, tokenizer.mask_token_id}
-        for role in {*ROLES, *roles}:
+        self.roles = tuple(ALIASES.get(role, role) for role in roles)
+        for role in {*ROLES, *self.roles}:
             least, most = TIMES.get(role, (0, 0))
-            if not least <= (times := list(roles).count(role)) <= most:
+            if not least <= (times := self.roles.count(role)) <= most:
                 raise ValueError(f"roles: {role} stands {times} times in {list(roles)}, expected {least} to {most}")
-        self.roles = tuple(roles)
         normalises = isinstance(model, nn.Sequential) and type(model[-1]).__name__ == "Normalize"
         stated = "cosine" if normalises else getattr(model, "similarity_fn_name", None)
         self.similarity = similarity or stated or "cosine"
         if self.similarity not in ("cosine", "dot"):
             raise ValueError(f"similarity {self.similarity!r}: expected cosine or dot")
         self.scale = scale if scale is not None else 20.0 if self.similarity == "cosine" else 1.0
-        self.settings = settings
+        self.settings = {"lambda_": lambda_, "tau1": tau1, "tau2": tau2, "balance": balance, "placebo": placebo}
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         features = list(sentence_features)
