@@ -7,8 +7,10 @@ from typing import Any
 from eadpr.report import markdown as md
 
 ROWS = 21  # of all tables of a page together, so that it keeps to 40 lines
+# The first columns of a page, in this order.
 HEADLINES = (
-    "top-1", "top-5", "R-all@2", "R-all@20", "MRR@100", "controlled AA", "controlled AA-evidence", "placebo (words)",
+    "top-1", "top-5", "R-all@2", "R-all@20", "MRR@100", "controlled AA-evidence", "evidence@1", "controlled AA",
+    "placebo (words)",
 )  # fmt: skip
 OF_READER = re.compile(r"# Answers of the reader (?:of paths )?(\S+)")
 VERDICT = re.compile(r"(?m)^\*\*Verdict\.\*\* .*$")
@@ -78,8 +80,8 @@ def write_page(title: str, record: Mapping[str, Any], verdict: str = UNDECIDED) 
 def _columns(figures: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return the headline metrics and the answers' metrics; the first six if there are no headlines."""
     metrics = list(dict.fromkeys(metric for cells in figures.values() for metric in cells))
-    headlines = [metric for metric in metrics if metric in HEADLINES or re.search(r" (answer )?EM\b", metric)]
-    return headlines[:9] or metrics[:6]
+    answers = [metric for metric in metrics if re.search(r" (answer )?EM\b", metric)]
+    return [*(metric for metric in HEADLINES if metric in metrics), *answers][:9] or metrics[:6]
 
 
 def _table(head: str, rows: Mapping[str, Mapping[str, str]], columns: Sequence[str], most: int) -> str:
