@@ -20,6 +20,7 @@ from eadpr.corpus.formats.own import OwnFiles
 from eadpr.corpus.pieces import cut_text
 from eadpr.corpus.rows import GivenQuestion, check_passages
 from eadpr.corpus.sources import Source
+from eadpr.report.notes import BY_RULE
 from eadpr.settings.add_collection import add_files, add_own, track
 from eadpr.settings.add_command import main
 from eadpr.settings.yaml import load, read_yaml
@@ -205,7 +206,7 @@ def test_files_of_a_collection_that_is_there(project, files):
     assert params.read_text() == PARAMS
     with pytest.raises(ValueError, match=r"given has no file of that name; it has p\.tsv, q\.tsv"):
         add_files("given", [params], params=params)
-    with pytest.raises(ValueError, match=r"no collection 'other', in .* for files of your own give --passages"):
+    with pytest.raises(ValueError, match=r"no collection 'other', in .* for files of your own give passages"):
         add_files("other", files, params=params)
     (added.folder / "q.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=r"also needs q\.tsv"):
@@ -236,7 +237,7 @@ def test_questions_that_nothing_can_answer_are_counted(project, files):
         " from, wrong if evaluated"
     )
     assert said in done.output.splitlines()
-    assert "own/test: 1 questions, 0 without a positive" in done.output.splitlines()
+    assert "own/test: 1 question, each with a positive" in done.output.splitlines()
 
 
 @pytest.mark.parametrize("format", ["own", "dpr"])
@@ -259,12 +260,29 @@ def test_the_command_says_what_comes_next(project, files):
     passages, asked = files
     done = run(project, "mine", "--passages", passages, "--questions", asked)
     assert "own/test is held out of the questions, about 20%" in done.output
-    assert done.output.endswith("next: dvc exp run -S collection=mine\n")
+    assert "own/train: 32 questions, each with a positive\n32 training questions are few (below 200)" in done.output
+    few = "-S collection=mine -S base.model=sentence-transformers/all-MiniLM-L6-v2 -S train.steps=100"
+    assert done.output.endswith(f"next: dvc exp run {few}{BY_RULE}\n")
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
     shutil.copy(ROOT / "params.yaml", project / "params.yaml")
     done = run(project, "bare", "--passages", passages, "--questions", asked)
     assert "without answers there is no evidence" in done.output
-    assert done.output.endswith("next: dvc exp run -S collection=bare -S '~active.eadpr-paper' -S '~active.eadpr'\n")
+    few = few.replace("mine", "bare")
+    assert done.output.endswith(f"next: dvc exp run {few} -S '~active.eadpr-paper' -S '~active.eadpr'\n")
+
+
+def test_files_are_told_apart_by_their_columns_and_a_column_of_ids_is_offered(project, files):
+    passages, asked = files
+    rows = [{"query": f"what {i}?", "answer": f"Word{i}", "gold": [f"p{i}", "p0"]} for i in range(4)]
+    asked, tests = (save(asked.with_name(name), rows) for name in ("q.jsonl", "q-dev.jsonl"))
+    done = run(project, "mine", tests, passages, asked, "--dry-run")
+    assert f"passages of {passages}, questions of {asked} and {tests}\n" in done.output
+    assert "q.jsonl: gold holds ids of passages; --question-columns positives=gold reads it\n" in done.output
+    assert "own/test: 4 questions, none with a positive, for which BM25 will look" in done.output
+    done = run(project, "mine", tests, passages, asked, "--question-columns", "positives=gold", "--dry-run")
+    assert "each with a positive" in done.output
+    assert "holds ids" not in done.output
+    assert "1 without a column question or query, 0 with one; give one" in str(run(project, "mine", passages).exception)
 
 
 def test_a_folder_that_dvc_does_not_add_is_named_with_what_dvc_said(tmp_path):

@@ -206,7 +206,7 @@ def _gather(files: Files, gathered: Gathered, readers: Mapping[str, Reader]) -> 
         annotations = [(note.kind, note_path) for note, note_path in files if note.annotates(file)]
         pages = [gold.GoldPages(note_path) for kind, note_path in annotations if kind == "gold_info"]
         unnamed: list[str] = []  # questions that have a passage only through their gold pages
-        with progress(f"questions of {file.name}", file.rows, "questions") as advance:
+        with progress(f"questions of {path.name}", file.rows, "questions") as advance:
             for question in readers[file.kind](path):
                 gathered.add_question(question, file, pages)
                 if pages and file.kind == "questions":

@@ -14,6 +14,7 @@ from eadpr.report import markdown as md
 from eadpr.report.config import UNTRAINED, ReportArms
 from eadpr.report.differences import compare
 from eadpr.runtime import files
+from eadpr.runtime.section import Sets
 
 NOTES = "notes.json"  # in the report's folder: of the collection, of each set, and the lines of Counts
 # For arms below each of these.
@@ -23,6 +24,13 @@ REMEDIES = {
     BM25: "Fuse such an arm with BM25 (`{command} '+fused.bm25-{best}={{first: bm25, second: {best}}}'`), or begin with"
     " a pretrained encoder if it does not.",
 }
+
+
+FEW = {"training": 200, "test": 100}  # questions; fewer say little
+BY_RULE = (
+    " -S annotator.model=none -S 'evidence.strategies=[sentence, placebo, placebo_words, placebo_inside]'"
+    " -S evidence.placebo_of=sentence -S examples.strategy=sentence -S probe.strategy=sentence"
+)
 
 
 class ComparedValidations(NamedTuple):
@@ -53,6 +61,32 @@ def read_validation(training: Path, arms: Sequence[str]) -> ComparedValidations 
     log = next(iter(compared.values()))
     others = [arm for arm in arms if arm not in compared]
     return ComparedValidations(ranks, log["validation_questions"], log["validation_passages"], others)
+
+
+def note_few(counts: Mapping[str, Mapping[str, int]], sets: Sets) -> str:
+    """Say what it means where there are few training questions, or few in an evaluated set; empty if there are enough.
+
+    `counts` are those of the records' report, by question set.
+    """
+    notes, trained = [], sum(counts[name]["questions"] for name in sets.train)
+    if trained < FEW["training"]:
+        notes.append(
+            f"{trained:,} training questions are few (below {FEW['training']}): from them an encoder of random weights"
+            " learns no language, and the annotator no evidence."
+        )
+    for name in sets.evaluate:
+        if (count := counts[name]["questions"]) < FEW["test"]:
+            notes.append(
+                f"{count:,} questions of {name} are few (below {FEW['test']}): each is {100 / count:.1f} points, so few"
+                " differences will be significant."
+            )
+    return " ".join(notes)
+
+
+def command_for_few(collection: str, *, answers: bool = True) -> str:
+    """Return the command that works with few questions; without `answers` there is no evidence to find."""
+    pretrained = "-S base.model=sentence-transformers/all-MiniLM-L6-v2 -S train.steps=100"
+    return f"dvc exp run -S collection={collection} {pretrained}{BY_RULE if answers else ''}"
 
 
 def note_validation(training: Path, arms: Sequence[str]) -> list[str]:

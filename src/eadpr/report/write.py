@@ -19,7 +19,7 @@ from eadpr.report import counts, plots
 from eadpr.report.config import ReportArms, ReportInputs
 from eadpr.report.headline import FILE as HEADLINE
 from eadpr.report.headline import headline
-from eadpr.report.notes import NOTES, note_lower, note_validation, read_validation
+from eadpr.report.notes import NOTES, command_for_few, note_few, note_lower, note_validation, read_validation
 from eadpr.report.summary import load_rows, nest_means
 from eadpr.report.tables import score_table, share_longer, tables_of_set
 from eadpr.runtime import files
@@ -48,8 +48,11 @@ def run(
     validation = read_validation(inputs.training, [*settings.trainings])
     best = validation and validation.preferred
     top = headline(out.name, sets.evaluate[0], means, measured.outcomes, settings, best)
-    unheld = files.read_json(inputs.records / "report.json").get("unheld")
-    parts = [f"# {out.name}: {passages:,} passages", *([f"{unheld}."] if unheld else []), *preferred]
+    records = files.read_json(inputs.records / "report.json")
+    few = note_few(records["sets"], sets)
+    notes = [*([f"{few} What works: `{command_for_few(out.name)}`"] if few else []), *preferred]
+    unheld = [f"{records['unheld']}."] if records.get("unheld") else []
+    parts = [f"# {out.name}: {passages:,} passages", *unheld, *notes]
     for name in sets.evaluate:
         longer = share_longer(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
         parts += tables_of_set(name, means, measured.outcomes, longer, lower[name], settings)
@@ -58,7 +61,7 @@ def run(
     parts += ["## Counts", *counted]
     with files.new_folder(out) as folder:
         plots.write_plots(folder, measured, settings, sets.evaluate, inputs.training)
-        files.write_json(folder / NOTES, {"collection": preferred, "sets": lower, "counts": "\n\n".join(counted)})
+        files.write_json(folder / NOTES, {"collection": notes, "sets": lower, "counts": "\n\n".join(counted)})
         for section in more:
             parts += section(folder, measured.trainings)
         markdown = "\n\n".join(parts) + "\n"

@@ -7,18 +7,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ruamel.yaml import YAML
 
-from eadpr.corpus.formats.own import OwnFiles
+from eadpr.corpus.formats.own import OwnFiles, read_raw
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.rows import excerpt
 from eadpr.corpus.sources import Prepare, Source
+from eadpr.report.notes import note_few
 from eadpr.runtime.files import replacing, write_text
+from eadpr.runtime.section import Sets
 from eadpr.settings.model import Collection
 from eadpr.settings.resolve import checked
 from eadpr.settings.yaml import TAKEN, collection_file, load
@@ -27,6 +29,7 @@ from eadpr.storage.records import Context, Passage, Question, SetMember
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
 EXAMPLES = 3  # records shown of a new collection
+LOOKED_AT = 100  # rows in which a column is looked at
 
 # Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
 WITHOUT_ANSWERS = {
@@ -41,7 +44,8 @@ WITHOUT_ANSWERS = {
 class Added(NamedTuple):
     """`file` describes the collection; without `answers` to its training questions nothing can find their evidence.
 
-    `report` counts passages and questions, and has examples of the records; empty for an old collection.
+    `report` counts passages and questions, and has examples of the records; empty for an old collection. `few` says
+    what it means that there are few questions, if there are.
     """
 
     folder: Path
@@ -49,6 +53,7 @@ class Added(NamedTuple):
     answers: bool = True
     held_out: bool = False
     report: dict[str, Any] = {}
+    few: str = ""
 
 
 def add_own(
@@ -66,7 +71,7 @@ def add_own(
             f" `eadpr add {name} FILE...`, or choose another name"
         )
     block = _describe(inputs, share=share, split_words=split_words)
-    report = _read_files(block, values, inputs.paths)
+    report = _read_files(block, values, inputs)
     _check_sets(block, report, list(inputs.questions.values()))
     sets = [report["sets"][set_name] for set_name in block["sets"]["train"]]
     answers = any(counts["without_answers"] < counts["questions"] for counts in sets)
@@ -79,7 +84,7 @@ def add_own(
         YAML().dump(block, text)  # the form in which `dvc exp run -S` writes it, which then changes only what it sets
         write_text(file, text.getvalue())
     held_out = any("test_share" in entry for entry in block["source"]["files"])
-    return Added(folder, file, answers, held_out, report)
+    return Added(folder, file, answers, held_out, report, note_few(report["sets"], Sets(**block["sets"])))
 
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
@@ -89,7 +94,7 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     if name not in values["collections"]:
         raise ValueError(
             f"there is no collection {name!r}, in {params} or in {collection_file(name, params=params)} (there are"
-            f" {', '.join(values['collections'])}); for files of your own give --passages and --questions"
+            f" {', '.join(values['collections'])}); for files of your own give passages and questions"
         )
     folder = _folder(name, params)
     source = checked(Collection, values["collections"][name], f"collections.{name}.").source
@@ -145,9 +150,9 @@ def _load_values(name: str, params: Path) -> dict[str, Any]:
     raise ValueError(f"{name!r} cannot name a collection: {advice}")
 
 
-def _read_files(block: dict[str, Any], values: dict[str, Any], files: Sequence[Path]) -> dict[str, Any]:
+def _read_files(block: dict[str, Any], values: dict[str, Any], inputs: OwnFiles) -> dict[str, Any]:
     """Read the files as the stage `prepare` will, so that errors in them are raised before anything changes."""
-    paths = _by_name(files)
+    paths = _by_name(inputs.paths)
     source = Source.model_validate(block["source"])
     # Where the files are now is no place that a collection may name, so the copies are not validated.
     located = [file.model_copy(update={"path": str(paths[file.path])}) for file in source.files]
@@ -156,7 +161,22 @@ def _read_files(block: dict[str, Any], values: dict[str, Any], files: Sequence[P
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         out = Path(scratch) / "records"
         report = prepare(source, settings, sources=Path(), raw=Path(), out=out)
-        return report | {"first": _examples(out), "in_both": _count_in_both(block, out)}
+        offers = list(_offer_positives(inputs, report["columns"], out / "passages.parquet"))
+        return report | {"first": _examples(out), "in_both": _count_in_both(block, out), "offers": offers}
+
+
+def _offer_positives(inputs: OwnFiles, columns: Mapping[str, Any], passages: Path) -> Iterator[str]:
+    """Name the columns of questions that hold passages' ids, where none is read as the positives."""
+    files = {path: columns[path.name]["unread"] for path in inputs.questions.values()}
+    if not any(files.values()) or any("positives" in columns[path.name]["read"] for path in files):
+        return
+    ids = {passage.id for passage in tables.rows(passages, Passage)}
+    for path, unread in files.items():
+        first = [row.fields for row in islice(read_raw(path), LOOKED_AT)]
+        for column in unread:
+            values = [row[column] for row in first if row.get(column) not in (None, "", [])]
+            if values and all(str(value[0] if isinstance(value, list) else value) in ids for value in values):
+                yield f"{path.name}: {column} holds ids of passages; --question-columns positives={column} reads it"
 
 
 def _by_name(files: Sequence[Path]) -> dict[str, Path]:

@@ -16,7 +16,9 @@ SHARE = 0.2  # of the questions, held out where no test questions are named
 def main(
     name: str = typer.Argument(..., help="The collection: lower-case letters, digits and '-'."),
     files: list[Path] = typer.Argument(
-        None, help="Of a new one a folder as BEIR's or MS MARCO's, or SQuAD's JSON; else the files that it is to have."
+        None,
+        help="Passages and questions, told by their columns; a folder as BEIR's or MS MARCO's; SQuAD's JSON. Of a"
+        " collection that is there: its files.",
     ),
     passages: Path = typer.Option(
         None, help="CSV, TSV, JSONL or Parquet with text, and if wanted id and title; or a folder of documents."
@@ -33,7 +35,7 @@ def main(
     dvc: bool = typer.Option(True, help="Track the files with DVC."),
     dry_run: bool = typer.Option(False, help="Read the files, show what is understood of them, and write nothing."),
 ) -> None:
-    """Bring a collection's files in: eadpr add NAME --passages FILE --questions FILE, or NAME FOLDER."""
+    """Bring a collection's files in: eadpr add NAME PASSAGES QUESTIONS, or NAME FOLDER."""
     from eadpr.corpus.formats.columns import parse_columns
     from eadpr.corpus.formats.shapes import recognise
     from eadpr.settings.add_collection import add_files, add_own, is_described, track
@@ -71,14 +73,19 @@ def _report_lines(added: Any, share: float | None) -> Iterator[str]:
         yield f"{file}: {', '.join(fields)}{unread}"
     for question_set, counts in sorted(report.get("sets", {}).items()):
         bare, hopeless = counts["without_positive"], counts.get("without_either", 0)
-        line = f"{question_set}: {counts['questions']:,} questions, {bare:,} without a positive"
+        named = {0: "each with a positive", counts["questions"]: "none with a positive"}
+        asked = f"{counts['questions']:,} question{'s' * (counts['questions'] != 1)}"
+        line = f"{question_set}: {asked}, {named.get(bare, f'{bare:,} without a positive')}"
         if bare > hopeless and not counts["without_answers"]:
             line += ", for which BM25 will look for one that holds an answer"
         if hopeless:
             line += f"; {hopeless:,} have neither that nor an answer to look for: never learnt from, wrong if evaluated"
         yield line
+    yield from report.get("offers", ())
     if report.get("unheld"):
         yield report["unheld"]
+    if added.few:
+        yield added.few
     for kind, odd in report.get("odd_rows", {}).items():
         yield f"{odd['count']:,} of {odd['of']:,} {kind}: {SCRATCH.sub('made into ', '; '.join(odd['first']))}"
     if own := report.get("own_documents"):
@@ -91,7 +98,9 @@ def _report_lines(added: Any, share: float | None) -> Iterator[str]:
 
 
 def _next_steps(name: str, added: Any, params: Path) -> Iterator[str]:
-    command = f"dvc exp run -S collection={name}"
+    from eadpr.report.notes import command_for_few
+
+    command = command_for_few(name, answers=added.answers) if added.few else f"dvc exp run -S collection={name}"
     if not added.answers:
         from eadpr.settings.resolve import load, with_distractors
 

@@ -55,21 +55,28 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     return path
 
 
+def read_raw(path: Path) -> Iterator[Row]:
+    """Read rows by the file's own columns."""
+    ending = _ending(path)
+    if ending in DELIMITERS:
+        return read_table(path, delimiters=DELIMITERS[ending])
+    if ending in (".jsonl", ".json"):
+        return read_objects(path)
+    if ending == ".parquet":
+        return read_parquet(path)
+    endings = ".csv, .tsv, .jsonl or .parquet (.gz may follow all but the last)"
+    raise ValueError(f"{path}: the name must end in {endings}")
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
 def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
     """Read rows by field. A text that looks like a list of texts is one, and not a regular expression; in cells, each
     that begins with a bracket."""
-    ending = Path(path.name.removesuffix(".gz")).suffix
-    in_cells = ending in DELIMITERS
-    if in_cells:
-        rows = read_table(path, delimiters=DELIMITERS[ending])
-    elif ending in (".jsonl", ".json"):
-        rows = read_objects(path)
-    elif ending == ".parquet":
-        rows = read_parquet(path)
-    else:
-        endings = ".csv, .tsv, .jsonl or .parquet (.gz may follow all but the last)"
-        raise ValueError(f"{path}: the name must end in {endings}")
-    for row in columns.rename(rows):
+    in_cells = _ending(path) in DELIMITERS
+    for row in columns.rename(read_raw(path)):
         for name in LISTS:
             text = row.fields.get(name)
             if not isinstance(text, str):

@@ -1,6 +1,7 @@
 """Recognise a new collection's layout, and write it as a user's own files.
 
-BEIR's folder, TSVs as of MS MARCO and ir_datasets, SQuAD's JSON, a folder of documents.
+Files of passages and questions, BEIR's folder, TSVs as of MS MARCO and ir_datasets, SQuAD's JSON, a folder of
+documents.
 """
 
 import tempfile
@@ -10,8 +11,10 @@ from pathlib import Path
 
 from eadpr.corpus.formats.documents import convert_documents
 from eadpr.corpus.formats.judged import convert_judged
-from eadpr.corpus.formats.own import OwnFiles
-from eadpr.corpus.formats.squad import convert_squad
+from eadpr.corpus.formats.own import OwnFiles, read_raw
+from eadpr.corpus.formats.squad import TESTS, convert_squad
+
+ASKED = ("question", "query")  # columns of questions
 
 
 @contextmanager
@@ -31,11 +34,33 @@ def recognise(
                 yield _name_files(passages, questions, test_questions, Path(scratch))
             elif len(paths) == 1 and paths[0].is_dir():
                 yield convert_judged(paths[0], Path(scratch))
-            else:
+            elif all(path.name.endswith((".json", ".json.gz")) for path in paths):
                 yield convert_squad(paths, Path(scratch))
+            else:
+                yield _name_files(*_tell_apart(paths), Path(scratch))
         except ValueError as error:  # nobody can look at files in `scratch`: name what they were made of
             origin = f"{' and '.join(map(str, paths or [passages]))}, made into "
             raise ValueError(str(error).replace(f"{scratch}/", origin)) from error
+
+
+def _tell_apart(paths: Sequence[Path]) -> tuple[Path, Path, Path | None]:
+    """Return passages, questions, and questions to test with: files with a column of questions are questions, and of
+    two the one with dev, test or valid in its name is to test with."""
+    asked = [path for path in paths if not path.is_dir() and _has_questions(path)]
+    passages = [path for path in paths if path not in asked]
+    asked.sort(key=lambda path: TESTS.search(path.name) is not None)
+    if len(passages) != 1 or not asked or len(asked) > 2 or (len(asked) == 2 and not TESTS.search(asked[1].name)):
+        found = f"{len(passages)} without a column question or query, {len(asked)} with one"
+        raise ValueError(
+            f"{', '.join(map(str, paths))}: {found}; give one file or folder of passages and one of questions (or two,"
+            " one with dev, test or valid in its name), or say what they are, --passages and --questions"
+        )
+    return passages[0], asked[0], asked[1] if len(asked) == 2 else None
+
+
+def _has_questions(path: Path) -> bool:
+    row = next(read_raw(path), None)
+    return row is not None and not row.fields.keys().isdisjoint(ASKED)
 
 
 def _name_files(passages: Path, questions: Path, test_questions: Path | None, out: Path) -> OwnFiles:

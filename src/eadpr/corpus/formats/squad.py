@@ -9,16 +9,13 @@ from eadpr.corpus.formats.file_rows import read_data
 from eadpr.corpus.formats.own import OwnFiles, write_rows
 from eadpr.corpus.rows import Row
 
-_TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
+TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
 
 
 def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
     """Write one file, or one to train on and one to test with, as a user's own files in `out`. Passages are called
     `Title/number`, and questions without an answer are left out."""
-    for path in paths:
-        if not path.name.endswith((".json", ".json.gz")):
-            raise ValueError(f"{path}: a new collection is a folder, SQuAD's JSON, or --passages and --questions")
-    tests = [path for path in paths if _TESTS.search(path.name)]
+    tests = [path for path in paths if TESTS.search(path.name)]
     if len(paths) > 2 or (len(paths) == 2 and len(tests) != 1):
         names = ", ".join(map(str, paths))
         raise ValueError(f"{names}: give one SQuAD file, or two of which one has dev, test or valid in its name")
