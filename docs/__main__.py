@@ -1,6 +1,7 @@
 """Write the pages of the site to site/pages: README, the pages of docs/, and those made of the code."""
 
 import html
+import json
 import os
 import re
 import shutil
@@ -10,9 +11,11 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from docs import one_batch, paper_tables, reference, study_tables
+from docs.numbers import check_headline, check_share
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, HOME = "docs", "README.md"
+RECORDS = re.compile(r"docs/(log|studies/\w[\w-]*)/")  # pages whose numbers are what they are for
 BESIDE = (".png", ".svg", ".css")  # copied as they are
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")  # not of other hosts, nor within a page
 PICTURE = re.compile(r'(?<=[ "])(src(?:set)?)="([^":]+)"')  # in HTML
@@ -39,6 +42,10 @@ def write(out: Path) -> None:
     for path in (ROOT / HOME, *sorted((ROOT / DOCS).rglob("*.md"))):
         page = path.relative_to(ROOT)
         text = linked(path.read_text(encoding="utf-8"), page)
+        if not RECORDS.match(page.as_posix()):
+            check_share(str(page), text)
+        if page == Path(HOME):
+            check_headline(HOME, text, json.loads((ROOT / "metrics" / "atlas.json").read_text(encoding="utf-8")))
         if path.name != "glossary.md":
             text = explained(text, terms)
         title = "" if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n"  # tables of studies have none

@@ -1,10 +1,10 @@
-"""Which pages have more than PER_HUNDRED numbers in 100 words outside their tables: such a page wants a table."""
+"""Numbers of pages: at most PER_HUNDRED in 100 words stand outside of tables, and README's are the commit's own."""
 
 import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Mapping
 
 PER_HUNDRED = 6
+HEADLINE = ("top1", "top5", "mrr100", "controlled_aa_evidence", "evidence1")  # the columns of README's table
 # What no reader takes in as a number: tables, code, the targets of links, dates and commits.
 PASSED_OVER = re.compile(
     r"(?ms)^```.*?^```|^\|[^\n]*$|`[^`]*`|\]\([^)]*\)|<!--.*?-->|\b\d{4}-\d\d-\d\d\b|\b(?=[a-f]*\d)[a-f\d]{7,8}\b"
@@ -20,7 +20,19 @@ def share(text: str) -> float:
     return 100 * len(NUMBER.findall(plain)) / max(100, len(WORD.findall(plain)))
 
 
-def crowded(pages: Iterable[Path]) -> list[str]:
-    """Return the pages with too many, and how many each has."""
-    shares = {page: share(page.read_text(encoding="utf-8")) for page in pages}
-    return [f"{page}: {found:.1f}" for page, found in shares.items() if found > PER_HUNDRED]
+def check_share(page: str, text: str) -> None:
+    if (crowd := share(text)) > PER_HUNDRED:
+        reason = f"{crowd:.1f} numbers in 100 words outside of tables, at most {PER_HUNDRED}"
+        raise ValueError(f"{page}: {reason}; move some into a table")
+
+
+def check_headline(page: str, text: str, metrics: Mapping[str, Mapping[str, float]]) -> None:
+    """Raise ValueError where a row of the page's table of the default run is not of the commit's `metrics`."""
+    rows = re.findall(r"(?m)^\| \**([a-z-]+)\** *\|(.+)\|$", text.partition("\n| %  ")[2].partition("\n\n")[0])
+    if not rows:
+        raise ValueError(f"{page}: the table of the default run is gone")
+    for row, cells in rows:
+        values = [metrics.get(row, {}).get(metric) for metric in HEADLINE]
+        expected = ["–" if value is None else f"{100 * value:.1f}" for value in values]
+        if (shown := [cell.strip(" *") for cell in cells.split("|")]) != expected:
+            raise ValueError(f"{page}: {row} has {shown}, but metrics/atlas.json {expected}; write these")

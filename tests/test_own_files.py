@@ -267,8 +267,8 @@ def test_the_command_says_what_comes_next(project, files):
     shutil.copy(ROOT / "params.yaml", project / "params.yaml")
     done = run(project, "bare", "--passages", passages, "--questions", asked)
     assert "without answers there is no evidence" in done.output
-    few = few.replace("mine", "bare")
-    assert done.output.endswith(f"next: dvc exp run {few} -S '~active.eadpr-paper' -S '~active.eadpr'\n")
+    few = f"{few.replace('mine', 'bare')} -S '~active.eadpr-paper' -S '~active.eadpr'"
+    assert done.output.endswith(f"next: dvc exp run {few}\n")
 
 
 def test_files_are_told_apart_by_their_columns_and_a_column_of_ids_is_offered(project, files):
@@ -280,8 +280,7 @@ def test_files_are_told_apart_by_their_columns_and_a_column_of_ids_is_offered(pr
     assert "q.jsonl: gold holds ids of passages; --question-columns positives=gold reads it\n" in done.output
     assert "own/test: 4 questions, none with a positive, for which BM25 will look" in done.output
     done = run(project, "mine", tests, passages, asked, "--question-columns", "positives=gold", "--dry-run")
-    assert "each with a positive" in done.output
-    assert "holds ids" not in done.output
+    assert "each with a positive\n" in done.output
     assert "1 without a column question or query, 0 with one; give one" in str(run(project, "mine", passages).exception)
 
 
