@@ -19,7 +19,7 @@ from eadpr.supervision import small_t5
 from eadpr.supervision.answer_nll import Request, answer_nlls
 from eadpr.supervision.config import Annotator, EvidenceSettings
 from eadpr.supervision.evidence import Annotate
-from eadpr.supervision.qa_model import Manifest, Model, Prompt
+from eadpr.supervision.manifest import Manifest, Model, Prompt
 
 
 class Size(NamedTuple):

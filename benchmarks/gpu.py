@@ -269,8 +269,8 @@ def evidence(size: Size, folder: Path) -> Measured:
     from eadpr.supervision import answer_nll, qa_model, small_t5
     from eadpr.supervision.config import Annotator, EvidenceSettings
     from eadpr.supervision.evidence import Annotate, annotate_shards
+    from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
     from eadpr.supervision.pairs import Pair
-    from eadpr.supervision.qa_model import Manifest, Model, Prompt, write_manifest
 
     pairs = texts(size.questions)
     annotator = data.section("annotator")

@@ -20,8 +20,8 @@ from eadpr.supervision import annotator_lessons as lessons
 from eadpr.supervision import qa_model
 from eadpr.supervision.annotator import build_annotator, training_plan
 from eadpr.supervision.config import Annotator
+from eadpr.supervision.manifest import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.qa_model import Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.small_t5 import new_model
 from eadpr.training import loop
 from eadpr.training.state import Checkpoints

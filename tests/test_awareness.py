@@ -20,7 +20,7 @@ from eadpr.storage.records import PairScore, Passage, Positive, Question, SetMem
 from eadpr.supervision.config import PLACEBOS, Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
-from eadpr.supervision.qa_model import Manifest, Prompt, write_manifest
+from eadpr.supervision.manifest import Manifest, Prompt, write_manifest
 from eadpr.training.encoder import Encoders
 from tests.supervision_toy import EVIDENCE, HARDWARE
 

@@ -15,9 +15,9 @@ from eadpr.supervision.config import Distractors
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate
 from eadpr.supervision.forms import cut
+from eadpr.supervision.manifest import Manifest, Prompt
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.placebos import choose_placebos
-from eadpr.supervision.qa_model import Manifest, Prompt
 from eadpr.text.answers import answer_spans, has_answer
 from eadpr.text.spans import sentences, without
 from tests.supervision_toy import EVIDENCE, write_collection

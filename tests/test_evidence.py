@@ -16,8 +16,8 @@ from eadpr.supervision.answer_nll import answer_nlls
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate, choose_by_nll, find_by_rule, find_evidence, windows
+from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.qa_model import Manifest, Model, Prompt, write_manifest
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import CUT
 

@@ -26,7 +26,7 @@ from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Passage
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.config import Recipe
-from eadpr.supervision.qa_model import Manifest, Model, Prompt, write_manifest
+from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.training import loop
 from tests import reading_toy
 from tests.reading_toy import READ, READER, SETS, write_reading

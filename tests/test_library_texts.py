@@ -17,7 +17,7 @@ from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.config import PLACEBOS, Distractors, Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
-from eadpr.supervision.qa_model import Manifest, Model, write_manifest
+from eadpr.supervision.manifest import Manifest, Model, write_manifest
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, TOWNS
 
 pytestmark = pytest.mark.library
@@ -109,8 +109,11 @@ assert not {"torch", "numpy", "pydantic", "duckdb"} & set(sys.modules), sys.modu
 from eadpr.runtime import files
 assert files.__name__ == "eadpr.runtime.files"
 assert set(eadpr.__all__) < set(dir(eadpr))
+row = {"question": "Who?", "answers": ["Ada"], "text": "Tea is hot. Ada came. All left."}
+assert [found.evidence for found in eadpr.annotate([row])] == [[(12, 21)]]
+assert "torch" not in sys.modules, "rules need no model"
 eadpr.evidence_loss
-assert "duckdb" not in sys.modules and "transformers" not in sys.modules
+assert "transformers" not in sys.modules
 try:
     eadpr.evidence_los
 except AttributeError as error:

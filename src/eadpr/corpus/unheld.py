@@ -1,6 +1,7 @@
 """Questions with positives that hold no answer, so that where it stands cannot be learnt from them."""
 
 import re
+from typing import Any
 
 from eadpr.corpus.rows import excerpt
 from eadpr.storage import engine
@@ -16,24 +17,26 @@ WHERE role = 'positive' AND len(q.answers) > 0 AND q.answer_kind != 'yes-no' AND
 def find_unheld(connection: engine.Connection) -> str:
     """Say of how many questions no positive holds an answer, with the first and a likely cause; empty for none."""
     matcher, answered = AnswerMatcher(size=4096), set()
-    unheld: dict[int, tuple[str, str, list[str]]] = {}
+    unheld: dict[int, dict[str, Any]] = {}
     for row in engine.rows(connection, _POSITIVES):
         if row["n"] in answered:
             continue
-        if matcher.matches(row["answers"], [row["text"]], row["answer_kind"])[0]:
+        if matcher.matches(row["answers"], [row["text"]], row["answer_kind"], question=row["question"])[0]:
             answered.add(row["n"])
             unheld.pop(row["n"], None)
         else:
-            unheld[row["n"]] = row["id"], row["question"], row["answers"]
+            unheld[row["n"]] = row
     if not unheld:
         return ""
-    question_id, question, answers = unheld[min(unheld)]
-    cause = "they may say it in other words"
-    if any(map(re.compile(r"&#?\w+;").search, answers)):
+    first = unheld[min(unheld)]
+    answers, cause = first["answers"], "they may say it in other words"
+    if first["answer_kind"] == "regex":
+        cause = "a pattern may be wrong, or take too long"
+    elif any(map(re.compile(r"&#?\w+;").search, answers)):
         cause = "HTML's entities are no text"
     elif any(map(re.compile(r"[;|]").search, answers)):
         cause = "several answers are a list, not one text"
     counts = (
         f"{len(unheld):,} of {len(answered) + len(unheld):,} questions have positives that hold no answer ({cause})"
     )
-    return f"{counts}, as {question_id}, {excerpt(question)}: {excerpt(answers)}"
+    return f"{counts}, as {first['id']}, {excerpt(first['question'])}: {excerpt(answers)}"

@@ -41,7 +41,7 @@ class Judge:
         if not question.matchable:
             return np.array([passage_id in self.relevant[question.id] for passage_id in passage_ids], dtype=np.bool_)
         texts = self.store.texts(self.store.rows(passage_ids))
-        return self._matcher.matches(question.answers, texts, question.answer_kind)
+        return self._matcher.matches(question.answers, texts, question.answer_kind, question=question.question)
 
 
 class Judgements(NamedTuple):

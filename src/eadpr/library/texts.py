@@ -17,13 +17,12 @@ from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import model_files
 from eadpr.storage import engine
 from eadpr.storage.records import Evidence, Passage, Question, Span
-from eadpr.supervision import qa_model
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings, Strategy
-from eadpr.supervision.evidence import Annotate, make_scorer
+from eadpr.supervision.evidence import Annotate
 from eadpr.supervision.forms import NO_ANSWER, NO_EVIDENCE, cut
+from eadpr.supervision.manifest import MANIFEST, Manifest, Model, Prompt, read_manifest
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import mask_answers
-from eadpr.supervision.qa_model import MANIFEST, Manifest, Model, Prompt, read_manifest
 
 Rows = Iterable[Mapping[str, Any]]
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
@@ -132,15 +131,17 @@ def _make_annotator(annotator: Path | str | None = None, evidence: Strategy | No
         positive="each", strategies=[evidence, *PLACEBOS], placebo_of=evidence, window=window,
         input_tokens=512,
     )  # fmt: skip
-    folder, hardware = Path(annotator or ""), Machine(threads=engine.cores(), deterministic=False, precision="float32")
     if annotator is None:
-        manifest = Manifest("none", UNIFIEDQA, [], {})
-    elif (folder / MANIFEST).is_file() or (isinstance(annotator, Path) and not folder.is_dir()):
+        return Annotate(settings, Manifest("none", UNIFIEDQA, [], {}), score=None)
+    from eadpr.supervision import answer_nll, qa_model  # torch comes with it, which rules do not need
+
+    folder, hardware = Path(annotator), Machine(threads=engine.cores(), deterministic=False, precision="float32")
+    if (folder / MANIFEST).is_file() or (isinstance(annotator, Path) and not folder.is_dir()):
         manifest = read_manifest(folder)
     else:
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], model_files(str(annotator)).sha256)
     load_model = functools.cache(lambda index: qa_model.load_scorers(folder, manifest, hardware, [index])[0])
-    return Annotate(settings, manifest, make_scorer(load_model, settings, hardware))
+    return Annotate(settings, manifest, answer_nll.make_scorer(load_model, settings, hardware))
 
 
 def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair, list[Evidence]]]:

@@ -16,7 +16,7 @@ from eadpr.readers.config import Reader
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Question
 from eadpr.supervision import qa_model
-from eadpr.supervision.qa_model import read_manifest
+from eadpr.supervision.manifest import read_manifest
 from eadpr.training.padding import batches, pad
 
 FORM = "question: {question} title: {title} context: {text}"

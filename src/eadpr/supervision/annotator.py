@@ -20,7 +20,7 @@ from eadpr.storage.records import Fold
 from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
 from eadpr.supervision.annotator_lessons import answering, continuing
 from eadpr.supervision.config import Annotator
-from eadpr.supervision.qa_model import Manifest, Model, Prompt, write_manifest
+from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.training import loop
 from eadpr.training.encoder import Encoders
 from eadpr.training.loop import Task

@@ -24,8 +24,8 @@ from eadpr.runtime import parallel
 from eadpr.storage.records import Span
 from eadpr.supervision.answer_nll import IGNORED
 from eadpr.supervision.config import Recipe
+from eadpr.supervision.manifest import Prompt
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.qa_model import Prompt
 from eadpr.text import spans
 from eadpr.training.loop import Task
 from eadpr.training.padding import pad

@@ -3,14 +3,18 @@
 Perplexity is its exponential, so that the same span is highest in both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from eadpr.runtime import parallel
+from eadpr.runtime import machine, parallel
+from eadpr.runtime.machine import Machine
+from eadpr.supervision.config import EvidenceSettings
+from eadpr.supervision.manifest import Request, Score
+from eadpr.supervision.qa_model import QaModel
 from eadpr.training.padding import pad
 
 # Padded input tokens per batch, by device: bounds memory, changes no score by more than rounding. CPU: fits the caches.
@@ -18,7 +22,16 @@ BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 TARGET_TOKENS = 128  # longer answers are scored by their first tokens
 
 IGNORED = -100
-Request = tuple[str, str]  # input, target
+
+
+def make_scorer(model_of: Callable[[int], QaModel], settings: EvidenceSettings, hardware: Machine) -> Score:
+    """Return the function that scores with the models of a manifest, by their indices."""
+
+    def score(index: int, requests: Sequence[Request]) -> np.ndarray:
+        with machine.autocast(hardware):
+            return answer_nlls(*model_of(index), requests, input_tokens=settings.input_tokens)
+
+    return score
 
 
 def answer_nlls(

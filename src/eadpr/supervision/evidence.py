@@ -16,20 +16,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from eadpr.runtime import cache, files, jobs, machine
+from eadpr.runtime import cache, files, machine
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.records import Evidence, ScoredSpan, Span
-from eadpr.supervision import pairs, placebos, qa_model
-from eadpr.supervision.answer_nll import Request, answer_nlls
+from eadpr.supervision import pairs, placebos
 from eadpr.supervision.config import PLACEBOS, EvidenceSettings
+from eadpr.supervision.manifest import Manifest, Request, Score, read_manifest
 from eadpr.supervision.pairs import Pair
-from eadpr.supervision.qa_model import Manifest, QaModel
 from eadpr.text import spans
 from eadpr.text.answers import merge
 
@@ -37,8 +37,6 @@ SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates
 CHARACTERS = 16  # per token, more than the average of any prose: text beyond these is not tokenised, only to be cut off
 
 _WORD = re.compile(r"\S+")
-
-Score = Callable[[int, Sequence[Request]], np.ndarray]  # (index of a model of the manifest, requests) -> nll of each
 
 
 def find_evidence(
@@ -53,7 +51,10 @@ def find_evidence(
 ) -> int:
     """Write a row for every strategy and positive (`settings.positive`: each or the first) of the questions trained or
     evaluated on; return the number of rows. Finished shards stay in the cache until `out` is written."""
-    manifest = qa_model.read_manifest(annotator_folder)
+    from eadpr.runtime import jobs  # torch comes with it, which rules do not need
+    from eadpr.supervision import qa_model
+
+    manifest = read_manifest(annotator_folder)
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positive_table, annotator_folder]
@@ -90,10 +91,12 @@ def annotate_shards(
     hardware: Machine,
     shards: Sequence[Path],
     size: int,
-    models: Sequence[QaModel],
+    models: Sequence[Any],
 ) -> Callable[[int], Iterator[int]]:
     """Return the function that writes the evidence of `size` pairs of `pair_table` to one of the files `shards`, by its
     number, and yields their count."""
+    from eadpr.supervision.answer_nll import make_scorer
+
     annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, settings, hardware))
 
     def write_shard(number: int) -> Iterator[int]:
@@ -111,7 +114,7 @@ class Annotate:
 
     settings: EvidenceSettings
     manifest: Manifest
-    score: Score
+    score: Score | None  # None where no strategy is pseudo
 
     def __call__(self, pairs: Sequence[Pair]) -> Iterator[Evidence]:
         strategies = self.settings.strategies
@@ -155,16 +158,6 @@ class Annotate:
         texts = [spans.without(text, [s])[:limit] if s.start < limit else whole_text for s in segments]
         question, title = pair.question.question, pair.passage.title
         return [(prompt.input(question, title, text), target) for text in [*texts, whole_text]]
-
-
-def make_scorer(model_of: Callable[[int], QaModel], settings: EvidenceSettings, hardware: Machine) -> Score:
-    """Return the function that scores with the models of a manifest, by their indices."""
-
-    def score(index: int, requests: Sequence[Request]) -> np.ndarray:
-        with machine.autocast(hardware):
-            return answer_nlls(*model_of(index), requests, input_tokens=settings.input_tokens)
-
-    return score
 
 
 def choose_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray) -> Evidence:

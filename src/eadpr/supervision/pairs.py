@@ -19,7 +19,8 @@ class Pair(NamedTuple):
 
     @property
     def answer_spans(self) -> list[Span]:
-        return answer_spans(self.question.answers, self.passage.text, self.question.answer_kind)
+        asked = self.question
+        return answer_spans(asked.answers, self.passage.text, asked.answer_kind, question=asked.question)
 
     @property
     def target(self) -> str:

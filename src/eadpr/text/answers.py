@@ -57,17 +57,19 @@ def has_answer(answers: Sequence[str], text: str, kind: str = "string") -> bool:
     return bool(_MATCHER.matches(answers, [text], kind)[0])
 
 
-def answer_spans(answers: Sequence[str], text: str, kind: str = "string") -> list[Span]:
+def answer_spans(answers: Sequence[str], text: str, kind: str = "string", *, question: str = "") -> list[Span]:
     """Return the spans of all matches of the answers in `text`, in order, overlapping ones merged.
 
     Offsets count characters of `text` itself, not of its NFD form; a character that a match covers in part belongs to
-    the span. Empty matches, matches of white space and answers without tokens have no span.
+    the span. Empty matches, matches of white space and answers without tokens have no span. A warning of a pattern
+    names the `question`.
     """
     if _checked(kind) == "yes-no":
         return []
-    find = pattern_matches if kind == "regex" else _token_matches
     nfd_text = nfd(text)
-    spans = [Span(start, end) for start, end in find(answers, nfd_text) if nfd_text[start:end].strip()]
+    is_regex = kind == "regex"
+    places = pattern_matches(answers, nfd_text, question=question) if is_regex else _token_matches(answers, nfd_text)
+    spans = [Span(start, end) for start, end in places if nfd_text[start:end].strip()]
     if spans and not unicodedata.is_normalized("NFD", text):
         origins = _origins(text)
         spans = [Span(min(origins[start:end]), max(origins[start:end]) + 1) for start, end in spans]
@@ -92,10 +94,12 @@ class AnswerMatcher:
         self._folded = lru_cache(maxsize=size)(_folded)
         self._nfd = lru_cache(maxsize=size)(nfd)
 
-    def matches(self, answers: Sequence[str], texts: Sequence[str], kind: str = "string") -> np.ndarray:
+    def matches(
+        self, answers: Sequence[str], texts: Sequence[str], kind: str = "string", *, question: str = ""
+    ) -> np.ndarray:
         """Return bools of shape (len(texts),): `has_answer(answers, text, kind)` of each text."""
         if kind == "regex":
-            matched = [any(pattern_matches(answers, self._nfd(text))) for text in texts]
+            matched = [any(pattern_matches(answers, self._nfd(text), question=question)) for text in texts]
         else:
             prepared = [] if _checked(kind) == "yes-no" else list(map(_prepare, answers))
             matched = [self._holds(text, prepared) for text in texts]
@@ -154,14 +158,27 @@ def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int,
                 yield places[i][0], places[i + len(answer_words) - 1][1]
 
 
-def pattern_matches(answers: Sequence[str], nfd_text: str, *, whole: bool = False) -> Iterator[tuple[int, int]]:
-    """Yield the places of the patterns' matches, or of those of the `whole` text."""
+def pattern_matches(
+    answers: Sequence[str], nfd_text: str, *, whole: bool = False, question: str = ""
+) -> Iterator[tuple[int, int]]:
+    """Yield the places of the patterns' matches, or of those of the `whole` text; a warning names the `question`."""
     for pattern in filter(None, map(compiled, answers)):
-        try:
-            found = (pattern.fullmatch if whole else pattern.finditer)(nfd_text, timeout=SECONDS)
-            yield from (match.span() for match in ([found] if whole else found) if match)
-        except TimeoutError:
-            warnings.warn(f"answer {pattern.pattern!r} takes too long in a text, which counts as without", stacklevel=2)
+        places = _search(pattern, nfd_text, whole)
+        if places is None:
+            asked = f" of question {question[:80]!r}" if question else ""
+            reason = f"takes more than {SECONDS} s in a text, which counts as one without it; mend the pattern"
+            warnings.warn(f"answer {pattern.pattern!r}{asked} {reason}", stacklevel=2)
+        yield from places or ()
+
+
+@lru_cache(maxsize=256)  # a text that takes too long is searched once, not again for each thing that is made of it
+def _search(pattern: regex.Pattern, nfd_text: str, whole: bool) -> list[tuple[int, int]] | None:
+    """Return the places of all matches, None where the search takes too long."""
+    try:
+        matches = (pattern.fullmatch if whole else pattern.finditer)(nfd_text, timeout=SECONDS)
+        return [match.span() for match in ([matches] if whole else matches) if match]
+    except TimeoutError:
+        return None
 
 
 def _origins(text: str) -> list[int]:
