@@ -8,7 +8,6 @@
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,11 +80,16 @@ def convert_folder(source: Path, out: Path) -> int:
         raise ValueError(f"{source} is no model folder with pickled weights: config.json and pytorch_model*.bin")
     if (source / "modules.json").exists():
         raise ValueError(f"{source} is sentence-transformers' own; load it there and save it again, as safetensors")
+    with as_value_error(f"{source}: its config.json cannot be read"):
+        AutoConfig.from_pretrained(source, trust_remote_code=False)
+    blobs = source.resolve().parent.with_name("blobs")  # where the links of a snapshot in the hub's cache lead
     # Tied weights are views of one tensor, which safetensors does not write.
     weights = {key: value.clone() for key, value in read_all(parts).items()}
     with files.new_folder(out) as folder:
         for path in source.iterdir():
             if path.suffix in READ and not path.name.endswith((".safetensors", ".bin.index.json")):
+                if not any(map(path.resolve().is_relative_to, (source.resolve(), blobs))):
+                    raise ValueError(f"{path} is a link to a file outside of {source}; put the file itself there")
                 shutil.copyfile(path, folder / path.name)
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
     return sum(value.numel() for value in weights.values())
@@ -97,7 +101,13 @@ def _refuse_existing(out: Path) -> None:
 
 
 def read_all(paths: Sequence[Path]) -> dict[str, Tensor]:
-    return dict(chain.from_iterable(read_weights(path).items() for path in paths))
+    weights: dict[str, Tensor] = {}
+    for path in paths:
+        part = read_weights(path)
+        if twice := sorted(weights.keys() & part.keys()):
+            raise ValueError(f"{path} holds {twice[0]}, as another file does; give one of them")
+        weights |= part
+    return weights
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -117,6 +127,16 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         content = content[0]
     elif isinstance(content, Mapping):
         content = content.get("model_dict", content)
-    if not isinstance(content, Mapping) or not all(isinstance(v, Tensor) for v in content.values()):
+    pairs = content.items() if isinstance(content, Mapping) else [(None, None)]
+    if not all(isinstance(name, str) and isinstance(value, Tensor) for name, value in pairs):
         raise ValueError(f"{path} holds no weights by name; give DPR's .cp or a state dict")
+    if unlike := [name for name, value in content.items() if not _is_plain(value)]:
+        raise ValueError(f"{path}: {unlike[0]} is sparse, quantised or without numbers of its own; save plain weights")
     return dict(content)
+
+
+def _is_plain(value: Tensor) -> bool:
+    """Tell a tensor that holds each of its numbers from one that is sparse, quantised, an outline or expanded."""
+    if value.layout != torch.strided or value.is_meta or value.is_quantized:
+        return False
+    return value.nbytes <= value.untyped_storage().nbytes()
