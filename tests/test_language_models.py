@@ -10,6 +10,7 @@ import pytest
 from eadpr.corpus.sources import File
 from eadpr.runtime import cache
 from eadpr.storage.records import Passage, Span
+from eadpr.writers import endpoint
 from eadpr.writers.endpoint import AT_ONCE, RETRY, generate_by_endpoint
 from eadpr.writers.given import generate_from_files
 from eadpr.writers.original import Candidate, Generate, Original
@@ -127,6 +128,13 @@ def test_a_server_that_is_not_there_and_one_that_wants_no_key(server, pauses, mo
 def test_an_answer_that_makes_no_sense_is_refused(server, answer):
     server.answer = answer
     with pytest.raises(OSError, match=r"without choices\[0\]\.message"):
+        first_answer(server)
+
+
+@pytest.mark.parametrize("limit", ["LARGEST", "LONGEST"])
+def test_an_answer_without_end_is_not_read(server, monkeypatch, limit):
+    monkeypatch.setattr(endpoint, limit, 0)
+    with pytest.raises(OSError, match=r"completions answers with more than .*OpenAI-compatible"):
         first_answer(server)
 
 

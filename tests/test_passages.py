@@ -41,6 +41,19 @@ def test_a_copy_is_made_once_and_kept_by_content(path, monkeypatch):
     assert len(list((cache.root() / "passages").glob("*/columns"))) == 1
 
 
+@pytest.mark.parametrize("name", ["passages.arrow", "order.npy", "../columns.sha256"])
+def test_a_damaged_copy_is_set_aside_and_made_anew(path, name, capsys):
+    PassageStore(path)
+    (folder,) = (cache.root() / "passages").glob("*/columns")
+    damaged = (folder / name).resolve()
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-1] + bytes([content[-1] ^ 0x80]))
+    store = PassageStore(path)
+    assert store.texts(store.rows([row.id for row in ROWS])) == [row.text for row in ROWS]
+    assert "was damaged" in capsys.readouterr().err
+    assert cache.intact(folder)
+
+
 @pytest.mark.parametrize("unknown", ["2", "", "010", "zzzz"])
 def test_an_unknown_id_is_an_error(path, unknown):
     with pytest.raises(ValueError, match=f"passage id '{unknown}' is not in .*passages.parquet"):

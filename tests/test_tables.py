@@ -1,5 +1,7 @@
 """Tables of records: equal rows come back, equal rows give equal bytes, damage is named."""
 
+import os
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -79,6 +81,9 @@ def test_a_file_that_is_no_such_table_is_named(tmp_path, columns, message):
     path = tmp_path / "r.parquet"
     with pytest.raises(FileNotFoundError, match=r"r\.parquet does not exist; run `dvc repro`"):
         tables.read(path, Ranked)
+    os.mkfifo(tmp_path / "pipe")  # which would be waited for
+    with pytest.raises(FileNotFoundError, match=r"pipe is no file"):
+        tables.read(tmp_path / "pipe", Ranked)
     if isinstance(columns, bytes):
         path.write_bytes(columns)
     else:

@@ -92,5 +92,6 @@ def set_aside(piece: Path) -> None:
     """Rename damaged work to NAME.damaged and print a line about it."""
     aside = piece.with_name(f"{piece.name}.damaged")
     files.discard(aside)
+    files.discard(piece.with_name(f"{piece.name}.sha256"))  # first, so that it is not taken for that of the next piece
     os.replace(piece, aside)
     print(f"{piece} was damaged: it is {aside.name} now, and is made anew", file=sys.stderr, flush=True)

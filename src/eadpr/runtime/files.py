@@ -88,10 +88,16 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def check_file(path: Path) -> None:
+    """Raise FileNotFoundError for what is not there, or is no file: a pipe would be waited for without end."""
+    if not path.is_file():
+        problem = "is no file" if path.exists() else "does not exist"
+        raise FileNotFoundError(f"{path} {problem}; run `dvc repro` to make it")
+
+
 def read_json(path: Path, *keys: str) -> Any:
     """Read JSON that a stage wrote; raises FileNotFoundError or ValueError, also where it lacks one of these keys."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; run `dvc repro` to make it")
+    check_file(path)
     try:
         value = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:  # brackets in brackets

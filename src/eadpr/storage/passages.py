@@ -70,11 +70,12 @@ def _map_columns(path: Path) -> Path:
     tables.check(path, Passage)
     key = cache.fingerprint("passages", cache.code(__file__), files.sha256(path))
     folder = cache.root() / "passages" / key / "columns"
-    if not folder.exists():
+    if not cache.intact(folder):
         with cache.workspace("passages", key):
-            if not folder.exists():  # another process may have made it by now
+            if not cache.intact(folder):  # another process may have made it by now
                 with files.new_folder(folder) as temporary:
                     _copy(path, temporary)
+                cache.seal(folder)
     return folder
 
 

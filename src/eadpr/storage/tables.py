@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eadpr.runtime.files import replacing
+from eadpr.runtime.files import check_file, replacing
 
 ROW_GROUP = 16_384  # rows; part of the bytes of every file
 CHUNK = 4096  # records collected before they become an arrow table
@@ -112,8 +112,7 @@ def write(path: Path, record: type, rows: Iterable[tuple]) -> int:
 def check(path: Path, record: type) -> pq.ParquetFile:
     """Open a table; raises FileNotFoundError or ValueError where the file is no table of `record`."""
     rebuild = "run `dvc repro` to rebuild it"
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; {rebuild}")
+    check_file(path)
     try:
         file = pq.ParquetFile(path, memory_map=True)
     except pa.ArrowInvalid as error:

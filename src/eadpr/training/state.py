@@ -91,7 +91,10 @@ class Checkpoints:
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder and folder / NAME
-        self._seconds = float(os.environ.get(VARIABLE, SECONDS))
+        try:
+            self._seconds = float(os.environ.get(VARIABLE, SECONDS))
+        except ValueError as error:
+            raise ValueError(f"the variable {VARIABLE} holds no number of seconds ({error})") from None
         self._cost = 0.0
         self._last = time.monotonic()
 

@@ -7,8 +7,10 @@ The key is read from the environment, sent, and written nowhere. The package `op
 do not name, send it along redirects, show it in a server's complaint, and give up after half a minute.
 """
 
+import json
 import os
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,6 +24,7 @@ from eadpr.writers.config import Endpoint, fill_prompt
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 TIMEOUT = (30.0, 300.0)  # seconds to connect, and without a byte
+LONGEST, LARGEST = 3600, 1 << 24  # seconds and bytes of a reply
 PARAMETERS = {"model", "temperature", "top_p", "max_tokens"}  # the settings that a request repeats
 AT_ONCE = 8  # requests
 COMPLAINT = 300  # characters of a reply that an error shows
@@ -101,8 +104,9 @@ def _request(address: str, body: dict[str, Any], key: str | None) -> dict[str, A
         return request
 
     # `auth` is passed even without a key: requests would look for one in ~/.netrc.
-    response = SESSION.post(address, json=body, auth=authorise, timeout=TIMEOUT, allow_redirects=False)
-    reply = response.content.decode(errors="replace")
+    options = {"timeout": TIMEOUT, "allow_redirects": False, "stream": True}
+    with SESSION.post(address, json=body, auth=authorise, **options) as response:
+        reply = _read(response).decode(errors="replace")
     complaint = repr((reply.replace(key, "<key>") if key else reply)[:COMPLAINT])
     if response.status_code == 400 and REFUSED.search(reply) and FOR_ALL not in reply:
         return None
@@ -110,12 +114,23 @@ def _request(address: str, body: dict[str, Any], key: str | None) -> dict[str, A
         status = response.status_code
         raise OSError(f"{address} answers HTTP {status}: {complaint}; check endpoint and the key, or run again later")
     try:
-        choice = response.json()["choices"][0]
+        choice = json.loads(reply)["choices"][0]
         text = choice["message"].get("content") or ""  # empty if the model refuses
         text = text.encode(errors="replace").decode()  # half a surrogate pair is no text
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise OSError(
             f"{address} answers without choices[0].message: {complaint}; is the address that of an OpenAI-compatible"
             " server?"
         ) from error
     return {"asked": body, "text": text, "whole": choice.get("finish_reason") not in INCOMPLETE}
+
+
+def _read(response: requests.Response) -> bytes:
+    """Return the unpacked body; raises OSError for one without end."""
+    body, began = b"", time.monotonic()
+    for chunk in response.iter_content(1 << 16):
+        body += chunk
+        if len(body) > LARGEST or time.monotonic() - began > LONGEST:
+            limits = f"{LARGEST:,} bytes or {LONGEST:,} s"
+            raise OSError(f"{response.url} answers with more than {limits}; is it an OpenAI-compatible server?")
+    return body
