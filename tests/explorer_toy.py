@@ -36,7 +36,7 @@ from tests.evaluated import (
 )
 
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">{{data}}<!--"
-TEXT = f"🜂 𝔘 It was founded by Romulus. {HOSTILE}"  # two characters that are two of JavaScript's each
+TEXT = f"=🜂 𝔘 It was founded by Romulus. {HOSTILE}"  # a formula; two characters that are two of JavaScript's each
 QUESTION = f'Who founded <b>Rome</b>, "the, city"? {HOSTILE}'
 DISTRACTORS = {"main/dev": {"sentence": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
 

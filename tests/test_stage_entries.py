@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
-from eadpr.settings.command import COLLECTED_AFTER, Stage, active_collection
+from eadpr.settings.command import COLLECTED_AFTER, Stage, active_collection, app
 from tests.repository import ROOT
 
 HELPED = """
@@ -35,6 +36,11 @@ def test_help_imports_nothing_slow(stage):
     *shown, last = ran(HELPED.format(stage=stage))
     assert any("usage:" in line.lower() for line in shown)
     assert json.loads(last) == [[], COLLECTED_AFTER]
+
+
+def test_what_a_command_prints_is_not_obeyed():
+    shown = CliRunner().invoke(app(lambda: "a\x1b]0;title\x07b\nc\u202e"), color=True).stdout
+    assert shown == "a\\x1b]0;title\\x07b\nc\\u202e\n"
 
 
 def test_a_stage_is_settled_before_its_work(tmp_path, monkeypatch):

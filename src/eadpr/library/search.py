@@ -12,6 +12,7 @@ from eadpr.report.notes import read_validation
 from eadpr.runtime import machine
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets, read
+from eadpr.runtime.terminal import printable
 from eadpr.search.config import Retrieve
 from eadpr.search.retrieve import DenseSearcher
 from eadpr.storage.passages import PassageStore
@@ -96,5 +97,5 @@ def write_text(passages: Iterable[RankedPassage], *, bold: bool) -> str:
 
 
 def escape(text: str) -> str:
-    """Return one line in which a terminal obeys nothing: what cannot be printed is escaped as in Python."""
-    return "".join(" " if c.isspace() else c if c.isprintable() else repr(c)[1:-1] for c in text)
+    """Return one line in which a terminal obeys nothing."""
+    return printable("".join(" " if c.isspace() else c for c in text))

@@ -12,10 +12,10 @@ def main(
     collection: str = typer.Option(None, help="By default the only one in data/."),
     k: int = typer.Option(5, "--k", min=1, help="Passages shown."),
     as_json: bool = typer.Option(False, "--json", help="JSON in the place of text."),
-) -> str:
+) -> None:
     """Show the best passages for a question, with the sentence that it matches: eadpr search "who wrote Hamlet"."""
     from eadpr.library import search
 
     folder = Path("data") / search.find_collection(Path("data"), collection)
     passages = search.find_passages(folder, arm or search.choose_arm(folder), question, k)
-    return search.write_json(passages) if as_json else search.write_text(passages, bold=sys.stdout.isatty())
+    typer.echo(search.write_json(passages) if as_json else search.write_text(passages, bold=sys.stdout.isatty()))

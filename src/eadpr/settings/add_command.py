@@ -38,6 +38,7 @@ def main(
     """Bring a collection's files in: eadpr add NAME PASSAGES QUESTIONS, or NAME FOLDER."""
     from eadpr.corpus.formats.columns import parse_columns
     from eadpr.corpus.formats.shapes import recognise
+    from eadpr.runtime.terminal import printable
     from eadpr.settings.add_collection import add_files, add_own, is_described, track
 
     if bool(files) == bool(passages or questions):
@@ -53,14 +54,14 @@ def main(
         with recognise(files or [], passages=passages, questions=questions, test_questions=test_questions) as inputs:
             inputs = inputs._replace(columns=parse_columns(columns), question_columns=parse_columns(question_columns))
             added = add_own(name, inputs, share=share, split_words=split_words, params=params, dry_run=dry_run)
-        typer.echo(inputs.description)
+        typer.echo(printable(inputs.description))
     for line in _report_lines(added, share):
-        typer.echo(line)
+        typer.echo(printable(line))
     if dvc and not dry_run:
         track(added.folder, repository=params.absolute().parent)
     written_nothing = [*added.report.get("first", []), "add: nothing was written (--dry-run)"]
     for line in written_nothing if dry_run else _next_steps(name, added, params):
-        typer.echo(line)
+        typer.echo(printable(line))
 
 
 def _report_lines(added: Any, share: float | None) -> Iterator[str]:

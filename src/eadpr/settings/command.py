@@ -27,6 +27,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from eadpr.runtime.terminal import printable
+
 if TYPE_CHECKING:
     import typer
 
@@ -134,7 +136,7 @@ class Stage(NamedTuple):
         text = self.run(self.locate(names, {name: values[name] for name in self.options()}))
         # The first of the processes that torchrun started; a rank alone is left over from a cluster's job.
         if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["RANK"] == "0":
-            print(text.removesuffix("\n"))
+            print(printable(text.removesuffix("\n")))
 
 
 def stage(config: str | None = None, **patterns: str) -> Callable[[Callable[..., str]], Stage]:
@@ -201,8 +203,8 @@ def run(main: Stage | Callable[..., str | None]) -> None:
 
 def format_error(error: BaseException) -> str:
     """Format an error for the terminal: control characters escaped as in Python, long lines without their middle."""
-    characters = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in str(error) or "out of memory")
-    return re.sub(rf"(?m)^(.{{{LONGEST - 203}}}).+(.{{200}})$", r"\1 … \2", "".join(characters))
+    text = printable(str(error) or "out of memory")
+    return re.sub(rf"(?m)^(.{{{LONGEST - 203}}}).+(.{{200}})$", r"\1 … \2", text)
 
 
 def app(main: Callable[..., str | None]) -> typer.Typer:
@@ -212,7 +214,7 @@ def app(main: Callable[..., str | None]) -> typer.Typer:
     @functools.wraps(main)
     def print_result(*args: object, **options: object) -> None:
         if (text := main(*args, **options)) is not None:
-            typer.echo(text.removesuffix("\n"))
+            typer.echo(printable(text.removesuffix("\n")))
 
     # Rich, which Typer prints help with unless told, takes longer to import than all else that a command's help needs.
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -107,7 +107,9 @@ async function contents() {
 
 async function download(kind) {
   const [name, head, lines] = await contents();
-  const cell = (value) => (/[",\r\n]/.test(value ?? "") ? `"${String(value).replaceAll('"', '""')}"` : `${value ?? ""}`);
+  // A spreadsheet would take a text that begins so for a formula.
+  const plain = (value) => (typeof value === "string" ? value.replace(/^(?=[=+\-@\t\r])/, "'") : `${value ?? ""}`);
+  const cell = (value) => (/[",\r\n]/.test(plain(value)) ? `"${plain(value).replaceAll('"', '""')}"` : plain(value));
   const text = kind === "CSV" ? [head, ...lines].map((line) => `${line.map(cell).join(",")}\r\n`).join("")
     : `${JSON.stringify(lines.map((line) => Object.fromEntries(head.map((key, i) => [key, line[i] ?? null]))), null, 1)}\n`;
   const href = URL.createObjectURL(new Blob([text], { type: kind === "CSV" ? "text/csv" : "application/json" }));

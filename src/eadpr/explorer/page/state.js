@@ -39,7 +39,7 @@ export function read(fragment, data) {
     else if (key === "down") state.down = value === "true";
     else if (key === "k" && Number.isInteger(number) && number >= 1 && number <= data.deepest) state.k = number;
     else if (key === "change" && Number.isInteger(number) && number >= 0) state.change = number;
-    else if (!known[key]?.includes(value)) wrong.push(`${key} “${value}” is not in this page`);
+    else if (!Object.hasOwn(known, key) || !known[key].includes(value)) wrong.push(`${key} “${value}” is not in this page`);
     else if (Array.isArray(state[key])) state[key] = [...state[key], value];
     else state[key] = value;
   }
