@@ -48,7 +48,7 @@ def cells(text: str, tab: str = "\t", quoting: int = csv.QUOTE_MINIMAL) -> list[
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     if tab != "\t":
         rows = csv.reader(lines, delimiter=tab, strict=True, skipinitialspace=f"{tab} " in lines[0])
-        return [row for row in rows if row]
+        return [row for row in rows if any(row)]
     plain = [re.sub(r"\r?\n$", "", line).split("\t") for line in lines]
     quoted = [i for i, row in enumerate(plain) if any(cell[:1] == '"' for cell in row)]
     if quoting == csv.QUOTE_MINIMAL and quoted:
@@ -59,7 +59,7 @@ def cells(text: str, tab: str = "\t", quoting: int = csv.QUOTE_MINIMAL) -> list[
                 if i > quoted[0]:
                     raise
                 break
-    return [row for row in plain if row != [""]]
+    return [row for row in plain if any(row)]
 
 
 def _field(kind: str, row: Mapping[str, Any], field: str) -> Any:

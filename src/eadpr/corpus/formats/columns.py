@@ -96,7 +96,8 @@ class Columns:
                 advice = f"add or rename it, or say which one it is, {self._option} {field}=COLUMN"
                 raise RowError(where, "", f"there is no column {sought} (there are {join_names(header)}); {advice}")
         self.read |= columns
-        self.unread += [name for name in header if name not in (*columns.values(), *self.unread)]
+        unread = [join_names([name]) for name in header if name not in columns.values()]
+        self.unread += [name for name in unread if name not in self.unread]
         return columns
 
 

@@ -112,7 +112,7 @@ def _check_distinct(names: Sequence[str], where: str) -> None:
 
 
 def read_cells(path: Path, *, quoted: bool = False, delimiters: str = "\t") -> Iterator[tuple[str, list[str]]]:
-    """Read the place (the line a row ends on) and the cells of each row; quoted ones as in CSV.
+    """Read the place (the line a row ends on) and the cells of each row with any; quoted ones as in CSV.
 
     Of several `delimiters` the one that the first line has most often is taken, or the one that it names (`sep=;`).
     """
@@ -120,7 +120,7 @@ def read_cells(path: Path, *, quoted: bool = False, delimiters: str = "\t") -> I
     with open_unpacked(path) as file:
         lines = _read_lines(file, path)
         rows = _split_at_tabs(lines, quoted=quoted) if delimiters == "\t" else _read_csv(lines, path, delimiters)
-        yield from ((where, cells) for where, cells in rows if cells)
+        yield from ((where, cells) for where, cells in rows if any(cells))
 
 
 def _split_at_tabs(lines: Lines, *, quoted: bool) -> Lists:

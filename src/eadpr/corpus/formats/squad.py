@@ -47,7 +47,7 @@ def read_answered(path: Path) -> Iterator[dict[str, Any]]:
 def _read_paragraphs(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
     """Yield title, text and questions of each paragraph."""
     for article in read_data(path).objects("data"):
-        title = article.optional("title") or ""
+        title = "" if article.fields.get("title") is None else article.text("title", empty=True)
         for paragraph in article.objects("paragraphs"):
             yield title, paragraph.text("context", empty=True), paragraph.objects("qas")
 
