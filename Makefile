@@ -10,8 +10,9 @@ export PYTHONDONTWRITEBYTECODE :=
 UV := env UV_SYSTEM_CERTS=1 $$("$(BIN)/pip" config list | sed -n "s/^[^=]*[.:]index-url='\(.*\)'/UV_DEFAULT_INDEX=\1/p") \
   "$(BIN)/uv" pip install --quiet --python "$(BIN)/python"
 LOCKED := $(UV) --no-deps --require-hashes -r
-# Which build of torch: auto takes that of the machine's NVIDIA driver and without one the CPU's, a tenth in size.
-TORCH_BACKEND ?= auto
+# Which build of torch: PyPI's for CUDA 13 (cuda), by default with an NVIDIA driver; the CPU's, a tenth in size (cpu); or,
+# without a hash, another one of torch's own index, such as cu126.
+TORCH_BACKEND ?= $(if $(shell command -v nvidia-smi),cuda,cpu)
 
 .PHONY: help install unlock repro test test-changed test-all docs bench bench-scale faults lint audit sbom clean
 
@@ -22,13 +23,15 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	"$(BIN)/pip" install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/installer.lock
 
-# torch alone has no hash here: its builds have one version. They lie in an index of torch's own, which not every network
-# lets through; what pip gets then may bring CUDA's packages, 4.5 GB.
-$(VENV)/.installed: requirements/product.lock requirements.txt constraints.txt pyproject.toml | $(VENV)/bin/python
+CPU := --no-deps --require-hashes -r requirements/torch-cpu.lock
+TORCH_cuda := $(LOCKED) requirements/torch.lock
+# Not every network lets torch's own index through; pip may know of another place. PyPI's build brings CUDA, 4.5 GB.
+TORCH_cpu := UV_HTTP_RETRIES=1 $(UV) --torch-backend cpu $(CPU) || "$(BIN)/pip" install --quiet $(CPU) || \
+  { echo "torch's build for CPUs is in no index; PyPI's is installed"; $(TORCH_cuda); }
+
+$(VENV)/.installed: $(addprefix requirements/,product.lock torch.lock torch-cpu.lock) pyproject.toml | $(VENV)/bin/python
 	$(LOCKED) requirements/product.lock
-	torch=$$(grep '^torch==' requirements.txt); \
-	  export UV_HTTP_RETRIES=1; $(UV) -c constraints.txt --torch-backend "$(TORCH_BACKEND)" $$torch || \
-	  { echo "torch's index cannot be used; pip installs its default build"; "$(BIN)/pip" install --quiet -c constraints.txt $$torch; }
+	$(or $(TORCH_$(TORCH_BACKEND)),$(UV) --torch-backend $(TORCH_BACKEND) $$(grep '^torch==' requirements.txt))
 	$(UV) --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -82,9 +85,9 @@ audit: $(VENV)/.installed-audit  ## look for known holes in every pinned package
 	pip-audit --strict --disable-pip --no-deps --progress-spinner off -r constraints.txt \
 	  $$(sed -n 's/^\([A-Z]*-[^ ]*\).*/--ignore-vuln \1/p' requirements/accepted-holes.txt)
 
-sbom: $(VENV)/.installed-audit  ## write eadpr.cdx.json, the bill of materials of what the pipeline runs on
-	(grep '^torch==' requirements.txt; cat requirements/product.lock) \
-	  | cyclonedx-py requirements --output-reproducible --output-file eadpr.cdx.json -
+sbom: $(VENV)/.installed-audit  ## write eadpr.cdx.json, the bill of materials of all that is installed
+	cyclonedx-py environment --output-reproducible --output-file eadpr.cdx.json "$(BIN)/python"
+	python requirements/java_libraries.py eadpr.cdx.json
 
 clean:  ## remove work kept between runs (never results, nor what language models answered)
 	[ ! -d .cache ] || find .cache -mindepth 2 -maxdepth 2 ! -name endpoint -exec rm -rf {} +

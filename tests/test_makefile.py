@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name as canonical
 
 from tests.repository import ROOT
 
-KINDS = ("product", "test", "docs", "audit")  # each lock file has what comes on top of the one before
+KINDS = ("product", "torch", "test", "docs", "audit")  # a lock file has what comes on top of the one before
 
 
 @pytest.mark.parametrize(("held", "age", "left"), [("", 60, False), ("", 0, True), ("{}", 60, True)])
@@ -43,12 +43,13 @@ def test_what_is_installed_by_hash_are_the_versions_that_are_pinned(kind):
     for before in KINDS[: KINDS.index(kind) + 1]:
         locked |= pins(f"requirements/{before}.lock")
     assert locked.items() <= pins("constraints.txt").items()
-    wanted = pins("requirements.txt" if kind == "product" else f"requirements/{kind}.txt")
-    assert wanted.keys() - locked.keys() <= {"torch"}
+    wanted = pins("requirements.txt" if kind in ("product", "torch") else f"requirements/{kind}.txt")
+    assert wanted.keys() - locked.keys() <= ({"torch"} if kind == "product" else set())
     assert wanted.items() <= pins("constraints.txt").items()
 
 
 def test_every_package_of_a_lock_file_has_a_hash():
+    assert pins("requirements/torch-cpu.lock") == {"torch": f"{pins('requirements.txt')['torch']}+cpu"}
     for lock in ROOT.glob("requirements/*.lock"):
         bare = [line for line in lock.read_text().splitlines() if not line.endswith("\\") and "--hash=" not in line]
         assert len(bare) == 1, f"{lock.name}: {bare}"  # the comment at the top
