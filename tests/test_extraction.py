@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eadpr.readers import selection
 from eadpr.readers.inputs import NOWHERE
 from eadpr.readers.scores import best_spans, selection_nll, span_nll
-from eadpr.readers.selection import Selected, select_passages
+from eadpr.readers.selection import select_passages
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Fold, Positive
@@ -81,11 +81,11 @@ def test_best_spans_equal_a_naive_loop(data):
 
 
 @pytest.mark.parametrize(("holds", "gold_page", "expected"), [
-    ("0110", "0000", Selected([1, 2], [0, 3])),
-    ("0110", "1010", Selected([2], [0, 3])),  # the answer on a gold page makes those elsewhere suspect
-    ("0110", "1001", Selected([1, 2], [0, 3])),
-    ("1" * 21, "0" * 21, Selected(list(range(20)), [])),
-    ("0000", "1111", Selected([], [])),
+    ("0110", "0000", ([1, 2], [0, 3])),
+    ("0110", "1010", ([2], [0, 3])),  # the answer on a gold page makes those elsewhere suspect
+    ("0110", "1001", ([1, 2], [0, 3])),
+    ("1" * 21, "0" * 21, (list(range(20)), [])),
+    ("0000", "1111", ([], [])),
 ])  # fmt: skip
 def test_selection_by_hand(holds, gold_page, expected):
     as_bools = [[c == "1" for c in word] for word in (holds, gold_page)]
@@ -95,9 +95,8 @@ def test_selection_by_hand(holds, gold_page, expected):
 @pytest.mark.parametrize(("positives", "negatives"), [(1, 50), (5, 50), (6, 60), (15, 150), (20, 150)])
 def test_as_many_negatives_as_dpr_takes(positives, negatives):
     holds = [True] * positives + [False] * 180
-    found = select_passages(holds, [False] * 200)
-    assert (len(found.positives), len(found.negatives)) == (positives, negatives)
-    assert found.negatives == list(range(positives, positives + negatives))
+    expected = list(range(positives)), list(range(positives, positives + negatives))
+    assert select_passages(holds, [False] * 200) == expected
 
 
 def test_training_questions_with_the_start_of_their_ranking_and_their_gold_titles(tmp_path):
@@ -114,5 +113,5 @@ def test_training_questions_with_the_start_of_their_ranking_and_their_gold_title
     write_ranking(tmp_path, train={"given": ["c", "a", "b"], "found": ["b"], "held-out": ["a"]})
     store = PassageStore(tmp_path / "passages.parquet")
     found = list(selection.read_training_questions(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
-    shown = [(one.question.id, one.rows, sorted(one.gold_titles)) for one in found]
-    assert shown == [("given", [2, 0], ["One"]), ("found", [1], [])]
+    shown = [(one.question.id, one.paths, sorted(one.gold_titles)) for one in found]
+    assert shown == [("given", [(2,), (0,)], ["One"]), ("found", [(1,)], [])]

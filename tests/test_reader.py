@@ -14,7 +14,7 @@ from eadpr.readers import extractive, kinds, selection
 from eadpr.readers import train as training
 from eadpr.readers.answer import ExtractiveAnswerer, answer_questions
 from eadpr.readers.evaluate import evaluate_reading
-from eadpr.readers.inputs import NOWHERE, Input, PassagePiece, Tokens, make_input, tokenize
+from eadpr.readers.inputs import NOWHERE, Input, Tokens, make_input, tokenize
 from eadpr.readers.lessons import ExtractiveExamples, extractive_terms, passage_examples
 from eadpr.readers.predictions import Prediction
 from eadpr.readers.scores import PathScores, TokenSpan, selected_span, selection_nll, span_nll
@@ -112,7 +112,7 @@ def test_types_and_text_of_inputs_of_unlike_length(toy):
         length = len(given.ids)
         assert seen["mask"][i].tolist() == [1] * length + [0] * (passage.shape[1] - length)
         assert seen["types"][i].nonzero().flatten().tolist() == list(range(given.question_length, length))
-        assert (passage[i] != NOWHERE).nonzero().flatten().tolist() == list(range(given.pieces[0].begin, length))
+        assert (passage[i] != NOWHERE).tolist() == [*(given.passage_T == 0), *[False] * (passage.shape[1] - length)]
 
 
 TINY = {"vocab_size": 500, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8, "pad_token_id": 0}
@@ -143,9 +143,10 @@ def test_any_encoder_reads_with_token_types_or_without(toy, tmp_path, config):
 
 def test_an_answer_whose_end_no_token_covers_is_not_cut():
     """White space that a pattern matches too, marks that a tokenizer drops."""
-    piece = PassagePiece(1, 3, np.array([[0, 4], [4, 7], [7, 12]]))
-    assert Input([7, 8, 9, 10], 1, [piece]).span(0, Span(8, 14)) == (3, 3)
-    assert Input([7, 8, 9], 1, [piece._replace(length=2)]).span(0, Span(8, 14)) is None
+    whole = Input([7, 8, 9, 10], 1, np.array([NOWHERE, 0, 0, 0]), np.array([[0, 0], [0, 4], [4, 7], [7, 12]]), [99])
+    assert whole.span(0, Span(8, 14)) == (3, 3)
+    cut = Input([7, 8, 9], 1, whole.passage_T[:3], whole.offsets_T2[:3], [7])
+    assert (cut.span(0, Span(8, 14)), cut.span(0, Span(5, 8)), cut.span(0, Span(5, 7))) == (None, None, (2, 2))
 
 
 def test_an_example_has_its_positive_first_and_all_spans_of_the_answers(toy):

@@ -115,16 +115,13 @@ def load(folder: Path, settings: Reader) -> ExtractiveReader:
     return reader.eval()
 
 
-def _heads(reader: ExtractiveReader) -> dict[str, Tensor]:
-    return {name: p for name, p in reader.named_parameters() if not name.startswith("model.")}
-
-
 def save(folder: Path, reader: ExtractiveReader) -> None:
     """Write the encoder in Hugging Face's layout, and the heads, to an existing folder."""
     reader.model.save_pretrained(folder)
     reader.tokenizer.save_pretrained(folder)
+    heads = {name: p.detach().cpu() for name, p in reader.named_parameters() if not name.startswith("model.")}
     with files.replacing(folder / HEADS) as temporary:
-        save_file({name: p.detach().cpu() for name, p in _heads(reader).items()}, temporary)
+        save_file(heads, temporary)
 
 
 def compute_logits(reader: ExtractiveReader, inputs: Sequence[Input], hardware: Machine) -> tuple[Logits, Tensor]:

@@ -27,47 +27,31 @@ class Tokens(NamedTuple):
     offsets: np.ndarray
 
 
-class PassagePiece(NamedTuple):
-    """The text of a passage in an input: the place of its first token, its number of tokens there, and the `offsets` of
-    all its tokens, also of tokens cut off."""
-
-    begin: int
-    length: int
-    offsets: np.ndarray
-
-    @property
-    def slice(self) -> slice:
-        return slice(self.begin, self.begin + self.length)
-
-
 class Input(NamedTuple):
-    """The ids of an input, `question_length` of them for the question; `pieces` are the path's passages."""
+    """The ids of an input, `question_length` of them for the question.
+
+    `passage_T` is the place in the path of the passage whose text a token is of, NOWHERE for question and titles, and
+    `offsets_T2` are its characters there. Each passage's text is cut off at a character of `cut_P`.
+    """
 
     ids: list[int]
     question_length: int
-    pieces: list[PassagePiece]
+    passage_T: np.ndarray
+    offsets_T2: np.ndarray
+    cut_P: list[int]
 
     def span(self, place: int, characters: Span) -> tuple[int, int] | None:
         """Return the first and last token of a span of the passage at `place` in the path, or None if it is cut off."""
-        begin, length, offsets = self.pieces[place]
-        inside = np.flatnonzero((offsets[:, 0] < characters.end) & (offsets[:, 1] > characters.start))
-        if not len(inside) or inside[-1] >= length:
+        starts_T, ends_T = self.offsets_T2.T
+        overlap_T = (starts_T < characters.end) & (ends_T > characters.start)
+        inside = np.flatnonzero(overlap_T & (self.passage_T == place))
+        if not len(inside) or characters.end > self.cut_P[place]:
             return None
-        return begin + int(inside[0]), begin + int(inside[-1])
+        return int(inside[0]), int(inside[-1])
 
     def characters(self, first: int, last: int) -> tuple[int, Span]:
-        """Return the place of the piece that a span of tokens lies in, and the span's characters there."""
-        place = int(self.passage_T[first])
-        begin, _, offsets = self.pieces[place]
-        return place, Span(int(offsets[first - begin, 0]), int(offsets[last - begin, 1]))
-
-    @property
-    def passage_T(self) -> np.ndarray:
-        """The place of each token's piece, or NOWHERE."""
-        places_T = np.full(len(self.ids), NOWHERE)
-        for place, piece in enumerate(self.pieces):
-            places_T[piece.slice] = place
-        return places_T
+        """Return the place of the passage that a span of tokens lies in, and the span's characters there."""
+        return int(self.passage_T[first]), Span(int(self.offsets_T2[first, 0]), int(self.offsets_T2[last, 1]))
 
 
 class Sentences(NamedTuple):
@@ -90,18 +74,20 @@ def make_input(
     short one goes to the longer ones (`shares`); all are cut at their end."""
     sep = tokenizer.sep_token_id
     ids = [tokenizer.cls_token_id, *question, sep]
-    question_length, pieces = len(ids), []
+    question_length, cut_P = len(ids), []
+    places, offsets = [np.full(len(ids), NOWHERE)], [np.zeros((len(ids), 2), np.int32)]
     room = most - len(ids) - (2 * len(passages) - 1)
     parts = shares([len(passage.title) + len(passage.text) for passage in passages], room)
-    for passage, part in zip(passages, parts, strict=True):
+    for place, (passage, part) in enumerate(zip(passages, parts, strict=True)):
         title = passage.title[:part]
-        text = passage.text[: part - len(title)]
-        if pieces:
-            ids.append(sep)
-        ids += [*title, sep]
-        pieces.append(PassagePiece(len(ids), len(text), passage.offsets))
-        ids += text
-    return Input(ids, question_length, pieces)
+        head, text = [*title, sep], passage.text[: part - len(title)]
+        if place:
+            head = [sep, *head]
+        ids += [*head, *text]
+        places += [np.full(len(head), NOWHERE), np.full(len(text), place)]
+        offsets += [np.zeros((len(head), 2), np.int32), passage.offsets[: len(text)]]
+        cut_P.append(passage.offsets[len(text), 0] if len(text) < len(passage.text) else np.iinfo(np.int32).max)
+    return Input(ids, question_length, np.concatenate(places), np.concatenate(offsets), cut_P)
 
 
 def shares(sizes: Sequence[int], room: int) -> list[int]:
@@ -143,11 +129,11 @@ class Passages:
         """Return the sentences of an input; `path` are the rows of its passages."""
         numbers: list[tuple[int, int]] = []
         sentence_T = np.full(len(path_input.ids), NOWHERE)
-        for place, (row, piece) in enumerate(zip(path, path_input.pieces, strict=True)):
-            sentences = self.sentences(row)
+        for place, row in enumerate(path):
+            sentences, inside_T = self.sentences(row), path_input.passage_T == place
             # Looked up by its end: tokens of byte-level vocabularies begin with the white space before a word.
-            indices = find_sentences(piece.offsets[: piece.length, 1] - 1, sentences)
-            sentence_T[piece.slice] = np.where(indices == NOWHERE, NOWHERE, indices + len(numbers))
+            indices = find_sentences(path_input.offsets_T2[inside_T, 1] - 1, sentences)
+            sentence_T[inside_T] = np.where(indices == NOWHERE, NOWHERE, indices + len(numbers))
             numbers += [(place, number) for number in range(len(sentences))]
         return Sentences(numbers, sentence_T)
 

@@ -182,7 +182,8 @@ class FusionExamples:
         ranked, settings = self._lessons[i], self._reader.settings
         answers = ranked.question.answers
         target = np.random.default_rng([settings.seed, epoch, i]).integers(len(answers))
-        inputs = tokenize_passages(self._reader, self._store, ranked.question, ranked.rows[: settings.passages])
+        rows = [row for (row,) in ranked.paths[: settings.passages]]
+        inputs = tokenize_passages(self._reader, self._store, ranked.question, rows)
         return FusionExample(inputs, self._reader.target_ids(answers[target]))
 
 

@@ -3,7 +3,7 @@ of length one."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -27,20 +27,9 @@ class QuestionPaths(NamedTuple):
     paths: list[PathRows]
     gold_titles: frozenset[str]
 
-    @property
-    def rows(self) -> list[int]:
-        return list(chain.from_iterable(self.paths))
 
-
-class Selected(NamedTuple):
-    """Places in a ranking, in its order."""
-
-    positives: list[int]
-    negatives: list[int]
-
-
-def select_passages(holds: Sequence[bool], gold_page: Sequence[bool]) -> Selected:
-    """Select positives and negatives from a ranking by DPR's rules; both arguments are in its order.
+def select_passages(holds: Sequence[bool], gold_page: Sequence[bool]) -> tuple[list[int], list[int]]:
+    """Return the places of positives and negatives in a ranking by DPR's rules; both arguments are in its order.
 
     Positives are the first passages with an answer, only those of a gold page if there are any. Negatives are the first
     passages without an answer; without a positive there are none.
@@ -48,7 +37,7 @@ def select_passages(holds: Sequence[bool], gold_page: Sequence[bool]) -> Selecte
     hits = [i for i, hit in enumerate(holds) if hit]
     chosen = ([i for i in hits if gold_page[i]] or hits)[:POSITIVES]
     misses = [i for i, hit in enumerate(holds) if not hit] if chosen else []
-    return Selected(chosen, misses[: min(max(10 * len(chosen), LEAST_NEGATIVES), MOST_NEGATIVES)])
+    return chosen, misses[: min(max(10 * len(chosen), LEAST_NEGATIVES), MOST_NEGATIVES)]
 
 
 def ranking_table(ranking: Path, part: str, *, hops: bool) -> Path:
@@ -59,14 +48,10 @@ def ranking_table(ranking: Path, part: str, *, hops: bool) -> Path:
 
 def read_ranked_paths(table: Path, depth: int | None = None) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield each question id with its first `depth` paths, or all, as lists of passage ids, the best first."""
-    record = _record(table)
+    record = RankedPath if table.parent.name == "paths" else Ranked
     for question_id, rows in groupby(tables.rows(table, record), key=attrgetter("question_id")):
         first = (row for row in rows if depth is None or row.rank <= depth)
         yield question_id, [row.passage_ids if record is RankedPath else [row.passage_id] for row in first]
-
-
-def _record(table: Path) -> type:
-    return RankedPath if table.parent.name == "paths" else Ranked
 
 
 def path_rows(store: PassageStore, paths: Sequence[Sequence[str]]) -> list[PathRows]:
