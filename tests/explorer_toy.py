@@ -10,17 +10,7 @@ from eadpr.explorer.config import ExploreInputs
 from eadpr.report import write as report
 from eadpr.runtime import files
 from eadpr.storage import tables
-from eadpr.storage.records import (
-    Distractor,
-    Evidence,
-    PairScore,
-    Passage,
-    Positive,
-    Question,
-    Ranked,
-    ScoredSpan,
-    Span,
-)
+from eadpr.storage.records import Distractor, Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, Span
 from tests.evaluated import (
     EVIDENCE,
     PASSAGES,

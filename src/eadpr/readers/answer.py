@@ -17,13 +17,7 @@ from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
 from eadpr.readers.inputs import Input
 from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.readers.scores import PathScores
-from eadpr.readers.selection import (
-    PathRows,
-    path_rows,
-    ranking_table,
-    read_ranked_paths,
-    sample_questions,
-)
+from eadpr.readers.selection import PathRows, path_rows, ranking_table, read_ranked_paths, sample_questions
 from eadpr.runtime import cache, files, parallel
 from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine

@@ -37,10 +37,7 @@ RESTARTS = 10  # of an actor; Ray's default is endless, even for a shard that ki
 
 
 def make_shards(
-    load: Callable[[], Loaded],
-    make: Callable[[Loaded], Work],
-    numbers: Sequence[int],
-    hardware: Machine,
+    load: Callable[[], Loaded], make: Callable[[Loaded], Work], numbers: Sequence[int], hardware: Machine
 ) -> Iterator[int]:
     """Make the shards with these numbers and yield counts of finished units (passages, pairs). `load` and `make`
     prepare a worker as in `map_pieces`; with Ray each actor calls both."""
@@ -60,9 +57,7 @@ def make_shards(
 
 
 def map_pieces(
-    load: Callable[[], Loaded],
-    make: Callable[[Loaded], Callable[[Piece], Result]],
-    pieces: Iterable[Piece],
+    load: Callable[[], Loaded], make: Callable[[Loaded], Callable[[Piece], Result]], pieces: Iterable[Piece]
 ) -> Iterator[Result]:
     """Yield the results of the pieces in order, by WORKERS on each GPU or on the CPU. `load` is called once for each
     GPU and `make` by each worker."""

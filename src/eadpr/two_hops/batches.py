@@ -73,14 +73,7 @@ class HopBatcher(Batcher):
     either hop."""
 
     def __init__(
-        self,
-        hops: HopExamples,
-        store: PassageStore,
-        encoders: Encoders,
-        loss: Loss,
-        train: Train,
-        *,
-        query_tokens: int,
+        self, hops: HopExamples, store: PassageStore, encoders: Encoders, loss: Loss, train: Train, *, query_tokens: int
     ) -> None:
         super().__init__(hops.examples, store, encoders, loss, train)
         self._unordered = hops.unordered
