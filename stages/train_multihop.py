@@ -14,9 +14,9 @@ def main(loss, train, encoder, two_hop, machine, *, records, examples, init, out
     from eadpr.training import processes
 
     processes.launch("stages.train_multihop", train.processes)
-    from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
+    from eadpr.two_hops.train import ArmInputs, ArmSettings, train_multihop
 
     inputs = ArmInputs(records=records, examples=examples, init=init)
     with processes.group():
-        steps = train_multihop(inputs, out, log, MultihopSettings(loss, train, encoder, two_hop, machine))
+        steps = train_multihop(inputs, out, log, ArmSettings(loss, train, encoder, machine), two_hop)
     return f"train_multihop: {steps:,} steps"

@@ -109,7 +109,7 @@ def test_a_shared_encoder_is_one_object_and_needs_equal_sides(toy, tmp_path):
     with torch.no_grad():
         next(question.parameters()).add_(1)
     save(tmp_path, question, passage)
-    with pytest.raises(ValueError, match=r"one encoder for both sides is asked for .* but those in .* differ"):
+    with pytest.raises(ValueError, match=r"the encoders of both sides in .* differ"):
         load_pair(tmp_path, shared)
 
 

@@ -40,7 +40,7 @@ def test_a_file_name_is_no_pattern_and_another_table_is_refused_by_name(tmp_path
     with engine.connect() as connection:
         engine.view(connection, "source", folder / "in.parquet", Negative)
         assert engine.value(connection, "SELECT count(*) FROM source") == 3
-        with pytest.raises(ValueError, match=r"in\.parquet: column 'id' has type None"):
+        with pytest.raises(ValueError, match=r"in\.parquet: column 'id' is None"):
             engine.view(connection, "wrong", folder / "in.parquet", Passage)
 
 

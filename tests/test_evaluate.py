@@ -134,7 +134,7 @@ def test_the_macro_average_counts_every_relation_alike(inputs):
 
 @pytest.mark.parametrize(("rows", "message"), [
     ([("q9", "p1", 1)], "'q9' is in none of the sets"),
-    ([("q1", "p1", 1), ("q2", "p1", 1), ("q1", "p2", 2)], "not in the order"),
+    ([("q1", "p1", 1), ("q2", "p1", 1), ("q1", "p2", 2)], "not in order"),
     ([("q1", "p9", 1)], "'p9' is not in"),
 ])  # fmt: skip
 def test_an_impossible_ranking_is_refused(inputs, rows, message):

@@ -173,6 +173,6 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
 
 def test_an_annotator_without_a_model(toy, tmp_path):
     write_manifest(tmp_path, Manifest("none", Prompt("{question} {context}", lowercase=True), [], {}))
-    with pytest.raises(ValueError, match=r"holds no model .* that a reader of kind fid could start from"):
+    with pytest.raises(ValueError, match=r"holds no model .*; set reader\.model to a T5"):
         fid.start(tmp_path, FID)
     assert json.loads((tmp_path / "annotator.json").read_text())["source"] == "none"

@@ -17,7 +17,7 @@ from eadpr.training.forward import EncodedBatch
 from eadpr.training.losses import Masks, hn_loss, loss_terms
 from eadpr.two_hops.batches import HopBatcher, hop_masks, pair_hops
 from eadpr.two_hops.hops import second_ids, without_question_mark
-from eadpr.two_hops.train import ArmInputs, MultihopSettings, train_multihop
+from eadpr.two_hops.train import ArmInputs, ArmSettings, train_multihop
 from tests.killed import assert_goes_on
 from tests.multihop_toy import SETTINGS, TWO_HOP, write_all
 from tests.training_toy import BALANCED, DPR, EADPR, MACHINE, TRAIN, series, with_placebos
@@ -34,9 +34,9 @@ def toy(tmp_path_factory):
 
 def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, settings=SETTINGS, **changes) -> int:
     """Train into `out/model` and `out/log`."""
-    sections = MultihopSettings(loss, TRAIN.model_copy(update=changes), settings, two_hop, MACHINE)
+    sections = ArmSettings(loss, TRAIN.model_copy(update=changes), settings, MACHINE)
     inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
-    return train_multihop(inputs, out / "model", out / "log", sections)
+    return train_multihop(inputs, out / "model", out / "log", sections, two_hop)
 
 
 def hops_of(toy: Path, role: str = "train", *, distractors: bool = True, placebos: bool = False):
@@ -264,7 +264,7 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
         train(own, tmp_path)
     firsts = list({row.question_id: row for row in reversed(rows)}.values())
     tables.write(own / "examples/examples.parquet", Example, firsts)
-    with pytest.raises(ValueError, match=r"no training question with an example for each of its two hops \(18 without"):
+    with pytest.raises(ValueError, match=r"no question with both hops \(18 lack one\)"):
         train(own, tmp_path)
     with pytest.raises(ValueError, match="keep: best needs validation questions with two hops"):
         train(toy, tmp_path, keep="best", validation_questions=0)

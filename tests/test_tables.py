@@ -73,8 +73,8 @@ def test_bytes_depend_on_the_rows_not_on_how_they_arrive(tmp_path_factory, sizes
 
 
 @pytest.mark.parametrize(("columns", "message"), [
-    ({"question_id": ["q"], "passage_id": ["p"], "score": [0.5]}, r"r\.parquet: column 'rank' has type None"),
-    ({"question_id": [1], "passage_id": ["p"], "rank": [1], "score": [0.5]}, "column 'question_id' has type int64"),
+    ({"question_id": ["q"], "passage_id": ["p"], "score": [0.5]}, r"r\.parquet: column 'rank' is None"),
+    ({"question_id": [1], "passage_id": ["p"], "rank": [1], "score": [0.5]}, "column 'question_id' is int64"),
     (b"PAR1 but no more", r"r\.parquet is not a readable Parquet file"),
 ])  # fmt: skip
 def test_a_file_that_is_no_such_table_is_named(tmp_path, columns, message):

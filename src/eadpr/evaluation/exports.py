@@ -108,7 +108,6 @@ def make_falling(scores: Iterable[float]) -> Iterator[str]:
 def _check_word(word: str) -> str:
     if word.split() != [word]:
         raise ValueError(
-            f"{word!r} is not one word, and TREC files separate their columns by white space; rename the id or the tag,"
-            " or give --format json"
+            f"{word!r} is not one word, as TREC files need; rename the id or the tag, or give --format json"
         )
     return word

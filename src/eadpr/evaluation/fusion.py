@@ -81,10 +81,7 @@ def _choose_weight(
     ids = {fold.question_id for fold in folds if fold.role == "validation"}
     validation = list(read_questions(records / "questions.parquet", ids))
     if not validation:
-        raise ValueError(
-            "fuse.by: weighted chooses its weight on validation questions, and there are none; raise"
-            " positives.validation, name sets.validation, or set fuse.by to reciprocal"
-        )
+        raise ValueError("fuse.by: weighted needs validation questions, and there are none; set it to reciprocal")
     judge = load_judge(records, positives / "positives.parquet", validation)
     by_id = {question.id: question for question in validation}
     sums = dict.fromkeys(settings.weights, 0.0)

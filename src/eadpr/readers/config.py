@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from eadpr.runtime.section import Section
 from eadpr.training.optimiser import Optimiser
@@ -36,9 +36,7 @@ class Reader(Optimiser):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.tokens < 2 * self.question_tokens + 4:
-            raise ValueError(
-                f"tokens ({self.tokens}) must be 4 more than twice question_tokens ({self.question_tokens})"
-            )
+            raise ValueError(f"tokens ({self.tokens}) must be 4 more than twice question_tokens, or greater")
         if self.kind == "fid" and self.passages > self.depth:
             raise ValueError(f"passages ({self.passages}) must not exceed depth ({self.depth})")
         if self.kind != "fid" and self.passages < 2:
@@ -62,23 +60,17 @@ class PathReader(Reader):
 
 
 class Read(Section):
-    """`top_k` are the numbers of passages to answer from, in rising order. A reader of paths reads `paths` of them, and
-    its answers have at most `path_answer_tokens`. At most `questions` of each question set are read, None: all; `seed`
-    draws them."""
+    """`top_k` are the numbers of passages to answer from, which are put in order. A reader of paths reads `paths` of
+    them, and its answers have at most `path_answer_tokens`. At most `questions` of each question set are read, None:
+    all; `seed` draws them."""
 
-    top_k: list[Annotated[int, Field(ge=1)]] = Field(min_length=1)
+    top_k: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(lambda ks: sorted({*ks}))]
     paths: int = Field(ge=1)
     questions: int | None = Field(ge=1)
     seed: int = Field(ge=0)
     answer_tokens: int = Field(ge=1)
     path_answer_tokens: int = Field(ge=1)
     output_tokens: int = Field(ge=1)
-
-    @model_validator(mode="after")
-    def _sorted(self) -> Self:
-        if self.top_k != sorted(set(self.top_k)):
-            raise ValueError(f"top_k must rise without repeats, found {self.top_k}")
-        return self
 
     @property
     def metrics(self) -> list[str]:

@@ -25,7 +25,7 @@ from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
 from eadpr.training.encoder import folder_of, pretrained
 from eadpr.training.padding import batches, pad
-from eadpr.training.pretrained import position_limit
+from eadpr.training.pretrained import check_positions
 
 HEADS = "heads.safetensors"
 # Per pass, with padding. On a CPU MiniLM reads 20 inputs of SQuAD's lengths so in half the time of one pass.
@@ -54,15 +54,8 @@ class ExtractiveReader(torch.nn.Module):
         super().__init__()
         name = model.name_or_path or "the encoder"
         if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id):
-            raise ValueError(
-                f"the tokenizer of {name} lacks a [CLS], [SEP] or [PAD] token, or offsets into the text; use another"
-                " encoder"
-            )
-        if settings.tokens > position_limit(model):
-            raise ValueError(
-                f"{settings.section}.tokens is {settings.tokens}, but {name} has {position_limit(model)} positions;"
-                " lower it"
-            )
+            raise ValueError(f"the tokenizer of {name} lacks [CLS], [SEP], [PAD] or offsets; use another encoder")
+        check_positions(model, f"{settings.section}.tokens", settings.tokens)
         if hasattr(model, "pooler"):
             model.pooler = None  # unused
         self.model, self.tokenizer, self.settings = model, tokenizer, settings

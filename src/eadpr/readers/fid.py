@@ -68,10 +68,7 @@ def start(init: Path, settings: Reader) -> FusionReader:
     else:
         manifest = read_manifest(init)
         if not manifest.models:
-            raise ValueError(
-                f"{init} holds no model (annotator.model: {manifest.source}) that a reader of kind fid could start"
-                " from; set annotator.model, or reader.model to a T5"
-            )
+            raise ValueError(f"{init} holds no model (annotator.model: {manifest.source}); set reader.model to a T5")
         base = qa_model.load_annotator(init, manifest, 0)
     reader = FusionReader(*base, settings)
     for part in reader.modules():  # T5 applies this one as a function, where `set_dropout` does not see it

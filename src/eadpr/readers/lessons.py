@@ -72,7 +72,8 @@ class ExtractiveExamples:
             return ReaderExample(inputs, spans_A2, 0, None, None)
         sentences = self.passages.sentences_in(inputs[0], paths[0])
         support = [(paths[0][place], number) in lesson.support for place, number in sentences.numbers]
-        return ReaderExample(inputs, spans_A2, _kind(lesson.question), sentences, np.array(support, bool))
+        kind = KINDS.index(lesson.question.answers[0]) if lesson.question.answer_kind == "yes-no" else 0
+        return ReaderExample(inputs, spans_A2, kind, sentences, np.array(support, bool))
 
 
 def find_answers(question: Question, path_input: Input, path: PathRows, passages: Passages) -> list[tuple[int, int]]:
@@ -128,10 +129,6 @@ def path_examples(
         wrong = [path for path in paths if set(path) != set(hops)]  # in any order the hops are right
         lessons.append(Lesson(question, right, wrong, support))
     return ExtractiveExamples(reader, passages, lessons)
-
-
-def _kind(question: Question) -> int:
-    return KINDS.index(question.answers[0]) if question.answer_kind == "yes-no" else 0
 
 
 def extractive_terms(reader: ExtractiveReader, example: ReaderExample, hardware: Machine) -> dict[str, Tensor]:

@@ -111,11 +111,6 @@ def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings
         parallel.add_gradients(parameters, gradients, range(len(lesson)), together=not parallel.uses_dropout(reader))
         return {name: sum(losses[name] for losses in values).item() / len(lesson) for name in values[0]}
 
-    return Task(settings.section, settings, count_steps(settings, len(examples)), lesson, backward)
-
-
-def count_steps(settings: Reader, questions: int) -> int:
-    """Return `steps`, or the full batches in `epochs` passes over the questions."""
-    if settings.steps is not None:
-        return settings.steps
-    return settings.epochs * (questions // min(settings.batch_size, questions))
+    full_batches = len(examples) // min(settings.batch_size, len(examples))
+    steps = settings.epochs * full_batches if settings.steps is None else settings.steps
+    return Task(settings.section, settings, steps, lesson, backward)

@@ -1,8 +1,8 @@
 """Settings of the stages `near_duplicates` and `robustness`; no heavy imports."""
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
 
 from eadpr.runtime.section import Section
 from eadpr.supervision.config import Strategy
@@ -29,10 +29,4 @@ class Generation(NearDuplicates):
 class Robustness(Section):
     """How many near-duplicates per question join the corpus, one measurement each; 0 is what they are compared with."""
 
-    counts: list[Annotated[int, Field(ge=0)]] = Field(min_length=2)
-
-    @model_validator(mode="after")
-    def _from_none(self) -> Self:
-        if self.counts != sorted(set(self.counts)) or self.counts[0] != 0:
-            raise ValueError(f"counts must begin with 0 and rise without repeats, found {self.counts}")
-        return self
+    counts: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(lambda counts: sorted({0, *counts}))]

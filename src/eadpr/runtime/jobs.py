@@ -101,8 +101,7 @@ def _make_on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Mac
         room = sum(int(resources.get(kind, 0) / share) for resources in machines)
         if not room:
             raise ValueError(
-                f"the Ray cluster at {os.environ[ADDRESS]} has no room for an actor of {share:g} {kind}; give it more,"
-                f" lower machine.threads, or unset {ADDRESS}"
+                f"{ADDRESS}: the cluster has no room for {share:g} {kind}; lower machine.threads, or unset it"
             )
         options = {f"num_{kind.lower()}s": share, "max_restarts": RESTARTS, "max_task_retries": RESTARTS}
         remote = ray.remote(**options)(Actor)

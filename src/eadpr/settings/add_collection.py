@@ -67,8 +67,7 @@ def add_own(
     values = _load_values(name, params)
     if name in values["collections"]:
         raise ValueError(
-            f"collection {name!r} is in {_description(name, params)} already; add files to it with"
-            f" `eadpr add {name} FILE...`, or choose another name"
+            f"collection {name!r} is in {_description(name, params)} already; add files, or take another name"
         )
     block = _describe(inputs, share=share, split_words=split_words)
     report = _read_files(block, values, inputs)

@@ -109,7 +109,4 @@ def read_rankings(path: Path, ids: Iterable[str]) -> Iterator[list[Ranked]]:
         else:
             yield []
     if ranked_id is not None:
-        raise ValueError(
-            f"{path}: question {ranked_id!r} is in none of the sets, or not in the order of questions.parquet;"
-            " run `dvc repro`"
-        )
+        raise ValueError(f"{path}: question {ranked_id!r} is in none of the sets, or not in order; run `dvc repro`")

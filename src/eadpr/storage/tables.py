@@ -120,9 +120,7 @@ def check(path: Path, record: type) -> pq.ParquetFile:
     columns = {field.name: field.type for field in file.schema_arrow}
     for field in schema(record):
         if columns.get(field.name) != field.type:
-            raise ValueError(
-                f"{path}: column {field.name!r} has type {columns.get(field.name)}, expected {field.type}; {rebuild}"
-            )
+            raise ValueError(f"{path}: column {field.name!r} is {columns.get(field.name)}, not {field.type}; {rebuild}")
     return file
 
 

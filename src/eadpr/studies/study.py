@@ -90,10 +90,8 @@ def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = (
 
 def _check(study: Study, values: Mapping[str, Any], overrides: Sequence[str]) -> None:
     if study.collections is not None and values["collection"] not in study.collections:
-        raise ValueError(
-            f"this study is for {' and '.join(study.collections)}, not for {values['collection']}; choose with"
-            " --collection"
-        )
+        collections = " and ".join(study.collections)
+        raise ValueError(f"this study is for {collections}, not for {values['collection']}; choose with --collection")
     if len(set(study.seeds)) < len(study.seeds):
         raise ValueError(f"seeds {study.seeds}: the same training twice is one; leave the second out")
     if len(study.seeds) > 1 and (single := [kind for kind in SINGLE if values[kind]]):

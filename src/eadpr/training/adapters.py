@@ -45,8 +45,7 @@ def _add(encoder: TextEncoder, lora: Lora, seed: int) -> None:
         if not any(f".{name}".endswith(suffix) for name in linear):
             kinds = sorted({name.rpartition(".")[2] for name in linear})
             raise ValueError(
-                f"train.lora.modules: {suffix[1:]!r} is no linear layer of {encoder.model.name_or_path} that learns; it"
-                f" has {', '.join(kinds) or 'none'}"
+                f"train.lora.modules: {suffix[1:]!r} is none of the linear layers that learn: {', '.join(kinds)}"
             )
     # Whole names, since others who load them may have layers in the model that end in the same way, as a pooler.
     targets = sorted(name for name in linear if f".{name}".endswith(tuple(suffixes)))

@@ -8,11 +8,12 @@ import torch
 from transformers import PreTrainedModel
 
 from eadpr.runtime import machine as machines
-from eadpr.runtime.machine import Machine
+from eadpr.runtime.section import Section
 from eadpr.storage.passages import PassageStore
 from eadpr.training import adapters, contrastive, loop, processes
 from eadpr.training.batches import Batcher
-from eadpr.training.config import EncoderSettings, Loss, Train
+from eadpr.training.config import Loss
+from eadpr.training.contrastive import ArmSettings
 from eadpr.training.encoder import Encoders, load_pair
 from eadpr.training.example_set import ExampleSet, read_examples
 from eadpr.training.state import TrainingState
@@ -22,13 +23,6 @@ class ArmInputs(NamedTuple):
     records: Path
     examples: Path
     init: Path
-
-
-class ArmSettings(NamedTuple):
-    loss: Loss
-    train: Train
-    encoder: EncoderSettings
-    machine: Machine
 
 
 def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -> int:
@@ -64,7 +58,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
     )
 
 
-def prepare_encoders(encoders: Encoders, settings: contrastive.ContrastiveSettings) -> Encoders:
+def prepare_encoders(encoders: Encoders, settings: ArmSettings) -> Encoders:
     """Set dropout and the scale of scores, freeze what does not learn, add adapters and put the encoders on the device,
     in place; return them. Frozen parts drop nothing out."""
     loss, train = settings.loss, settings.train
@@ -96,13 +90,13 @@ def freeze_lower(model: PreTrainedModel, count: int) -> list[torch.nn.Module]:
     return list(lists[0][-count:])
 
 
-def fingerprint(inputs: ArmInputs, settings: NamedTuple, module: str) -> str:
-    """Hash all that decides the bytes of a training by a module (its `__file__`); `settings` are sections."""
+def fingerprint(inputs: ArmInputs, settings: ArmSettings, module: str, *more: Section) -> str:
+    """Hash all that decides the bytes of a training by a module (its `__file__`)."""
     paths = [inputs.records / "passages.parquet", inputs.records / "questions.parquet"]
     if settings.train.upsample:
         paths.append(inputs.records / "question_sets.parquet")
     versions = [] if settings.train.lora is None else [version("peft")]
-    return machines.key(module, [*paths, inputs.examples, inputs.init], *settings, processes.count(), *versions)
+    return machines.key(module, [*paths, inputs.examples, inputs.init], *settings, *more, processes.count(), *versions)
 
 
 def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:
@@ -114,8 +108,7 @@ def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:
     ):
         if needs and not any(texts):
             raise ValueError(
-                f"{folder} holds no {name}, but the loss needs them; set examples.strategy, other weights, or leave the"
-                f" arm out of `active` (-S '~active.{folder.name}')"
+                f"{folder} holds no {name}, but the loss needs them; change the loss, or examples.strategy"
             )
 
 
@@ -127,7 +120,4 @@ def _check(training: ExampleSet, validation: ExampleSet, folder: Path, settings:
     if min(train.batch_size, len(training.questions)) == 1 and not train.hard_negatives:
         raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
     if train.keep == "best" and not (validation.questions and train.validation_questions):
-        raise ValueError(
-            "train.keep: best needs validation questions, and there are none; raise train.validation_questions and"
-            " positives.validation, name sets.validation, or set train.keep: last"
-        )
+        raise ValueError("train.keep: best needs validation questions, and there are none; set it to last")

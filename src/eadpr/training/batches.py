@@ -147,7 +147,7 @@ class Batcher:
 
     def _false_negatives(self, chosen: Sequence[int], columns_P: np.ndarray, keys: Sequence[int]) -> np.ndarray:
         """(Q, P): of another question, the column is no negative, as it holds an answer or stems from a positive."""
-        if not self._loss.masks_false_negatives:
+        if self._loss.form == "reference" or not self._loss.mask_false_negatives:  # the published code has no mask
             return np.zeros((len(chosen), len(columns_P)), dtype=bool)
         keys = keys[: columns_P.max() + 1]  # without placebos, which come last
         texts, sources = self.inputs.texts(keys), self.inputs.sources(keys)

@@ -137,10 +137,7 @@ class Loss(Section):
     @model_validator(mode="after")
     def _anchored(self) -> Self:
         if self.form == "reference" and (self.anchor, self.stop_gradient, self.dpr) != ("question", "none", 1.0):
-            raise ValueError(
-                "form: reference is the published code, which has no anchor, stop_gradient or weight dpr; leave them at"
-                " question, none and 1.0"
-            )
+            raise ValueError("form: reference needs anchor: question, stop_gradient: none and dpr: 1.0, as published")
         ours = self.balance != "none" or self.placebo or self.rest
         if ours and (self.form == "reference" or self.anchor == "passage"):
             raise ValueError("balance, placebo and rest need form: paper and anchor: question; else: none, 0 and 0")
@@ -163,11 +160,6 @@ class Loss(Section):
     @property
     def needs_placebos(self) -> bool:
         return self.balances != "none" or bool(self.placebo)
-
-    @property
-    def masks_false_negatives(self) -> bool:
-        """The published code has no such mask, so `reference` has none either."""
-        return self.mask_false_negatives and self.form != "reference"
 
 
 class Lora(Section):

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from eadpr.runtime.machine import Machine
 from eadpr.training.batches import Batch, Batcher
-from eadpr.training.config import Loss, Train
+from eadpr.training.config import EncoderSettings, Loss, Train
 from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
 from eadpr.training.forward import EncodedBatch, encode
@@ -27,13 +27,14 @@ TOKEN_ROWS = 256  # the same where tokens are the unit
 QUESTIONS = 256  # of validation scored at once
 
 
-class ContrastiveSettings(Protocol):
+class ArmSettings(NamedTuple):
     loss: Loss
     train: Train
+    encoder: EncoderSettings
     machine: Machine
 
 
-def task(batcher: Batcher, validation: Batcher, settings: ContrastiveSettings, steps: int) -> Task:
+def task(batcher: Batcher, validation: Batcher, settings: ArmSettings, steps: int) -> Task:
     train, chosen = settings.train, choose_validation(validation, settings.train)
 
     def lesson(step: int) -> Batch:
@@ -52,7 +53,7 @@ def task(batcher: Batcher, validation: Batcher, settings: ContrastiveSettings, s
     )  # fmt: skip
 
 
-def backward(state: TrainingState, batch: Batch, *, settings: ContrastiveSettings) -> dict[str, float]:
+def backward(state: TrainingState, batch: Batch, *, settings: ArmSettings) -> dict[str, float]:
     """Add the gradient of the batch's loss; return the values to log: its terms that have a part in it, and counts."""
     loss, terms = settings.loss, add_gradient(state.encoders, batch, settings)
     shown = {"dpr": loss.needs_distractors or loss.rest, "hn": loss.needs_distractors, "pp": loss.needs_distractors}
@@ -61,7 +62,7 @@ def backward(state: TrainingState, batch: Batch, *, settings: ContrastiveSetting
     return {"loss": values["total"]} | {name: values[name] for name in shown if shown[name]} | batch.counts
 
 
-def add_gradient(encoders: Encoders, batch: Batch, settings: ContrastiveSettings) -> Tensor:
+def add_gradient(encoders: Encoders, batch: Batch, settings: ArmSettings) -> Tensor:
     """Add the gradient of the batch's loss; return its terms, detached, in the order of `Terms`."""
     encoded = EncodedBatch(encoders, batch, settings.machine, settings.train.gradient_cache)
     terms = objective(encoded, batch.masks.to(encoded.columns_P.device), settings.loss)
@@ -92,7 +93,7 @@ class Validation(NamedTuple):
 
 
 @torch.no_grad()
-def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settings: ContrastiveSettings) -> Validation:
+def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settings: ArmSettings) -> Validation:
     for encoder in encoders:
         encoder.eval()
     size, machine, tokens = settings.train.batch_size, settings.machine, settings.train.gradient_cache

@@ -23,7 +23,7 @@ from eadpr.training.config import SETTINGS, EncoderSettings, ResolvedSettings, s
 from eadpr.training.late import token_rows
 from eadpr.training.pooling import pool
 from eadpr.training.pretrained import check_positions, load_whole, position_limit
-from eadpr.training.projection import Projection, load_projection
+from eadpr.training.projection import Projection
 from eadpr.training.self_description import read_description
 from eadpr.training.sentences import MARK, CutPassage, Spans, assign_tokens, pool_sentences
 
@@ -59,8 +59,12 @@ class TextEncoder(torch.nn.Module):
         self.model = model
         self.tokenizer = tokenizer
         self.projection = projection
-        self._vector_dim = projection.dim if projection else model.config.hidden_size
-        self.settings = settings
+        self.settings, self.pad_id = settings, tokenizer.pad_token_id
+        # Numbers of a text's row: of its vector, or of as many parts as a text may have tokens, each of `token_dim`.
+        self.dim, self.token_dim = projection.dim if projection else model.config.hidden_size, None
+        if settings.unit != "passage":
+            self.token_dim = self.dim
+            self.dim *= max(settings.question_tokens, settings.passage_tokens)
         self.unread = 0  # sentences beyond the cut, as far as passages were tokenised
         if settings.unit == "token" and projection is not None:
             raise ValueError("encoder.unit is token, but the encoder has layers behind its pooling; set unit: passage")
@@ -74,21 +78,6 @@ class TextEncoder(torch.nn.Module):
             check_positions(model, f"encoder.{part}_tokens", tokens)
             if prompt and len(self.ids([prompt], tokens)[0]) >= tokens:
                 raise ValueError(f"encoder.prompts: {prompt!r} fills the {tokens} tokens of a {part}; shorten it")
-
-    @property
-    def dim(self) -> int:
-        """Numbers of a text's row: of its vector, or of as many parts as a text may have tokens."""
-        longest = max(self.settings.question_tokens, self.settings.passage_tokens)
-        return self._vector_dim * (1 if self.settings.unit == "passage" else longest)
-
-    @property
-    def token_dim(self) -> int | None:
-        """Numbers of a part's vector where tokens or sentences are the unit, which `late_scores` needs, or None."""
-        return None if self.settings.unit == "passage" else self._vector_dim
-
-    @property
-    def pad_id(self) -> int:
-        return self.tokenizer.pad_token_id
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, T) ids and mask (1 for a token, 0 for padding) -> (B, dim) float32."""
@@ -222,7 +211,9 @@ def load(folder: Path, side: Side, settings: EncoderSettings | None = None) -> T
     saved = settings_of(folder)
     path = folder_of(folder, side)
     model, tokenizer = pretrained(str(path))
-    return TextEncoder(model, tokenizer, settings.resolve(saved) if settings else saved, load_projection(path)).eval()
+    dense = read_description(str(path)).dense
+    projection = Projection.load(dense) if dense else None
+    return TextEncoder(model, tokenizer, settings.resolve(saved) if settings else saved, projection).eval()
 
 
 def load_pair(folder: Path, settings: EncoderSettings | None = None) -> Encoders:
@@ -233,8 +224,7 @@ def load_pair(folder: Path, settings: EncoderSettings | None = None) -> Encoders
         return Encoders(load(folder, "question", settings), passage)
     if sides_differ(str(folder)):
         raise ValueError(
-            f"one encoder for both sides is asked for (encoder.shared or two_hop.shared: true), but those in {folder}"
-            " differ; set it to false, or start from another folder"
+            f"the encoders of both sides in {folder} differ; set encoder.shared or two_hop.shared to false"
         )
     return Encoders(passage, passage)
 

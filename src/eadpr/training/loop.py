@@ -115,9 +115,7 @@ def take_step(state: TrainingState, task: Task, lesson: Any) -> None:
 def check_finite(values: dict[str, float], step: int, *, section: str) -> None:
     for name, value in values.items():
         if not math.isfinite(value):
-            raise ValueError(
-                f"step {step}: {name} is {value}; lower {section}.learning_rate, or set machine.precision: float32"
-            )
+            raise ValueError(f"step {step}: {name} is {value}; lower {section}.learning_rate, or use precision float32")
 
 
 def step_seed(seed: int, step: int) -> int:

@@ -51,10 +51,3 @@ class Projection(torch.nn.Module):
             weights = {f"linear.{key}": value.contiguous() for key, value in linear.state_dict().items()}
             save_file(weights, folder / name / WEIGHTS, {"format": "pt"})
         return [(name, "Dense") for name in names]
-
-
-def load_projection(folder: Path) -> Projection | None:
-    """Load the layers of a folder that this package wrote, None if it has none."""
-    modules = read_json(folder / "modules.json") if (folder / "modules.json").exists() else []
-    dense = [folder / module["path"] for module in modules if module["path"].endswith("_Dense")]
-    return Projection.load(dense) if dense else None

@@ -199,11 +199,8 @@ def _check_modules(files: _Files, modules: list[_Module]) -> list[_Module]:
     expected = ["Transformer", "Pooling", *["Dense"] * dense, "Normalize"]
     if not modules or modules[0].path or kinds not in (expected, expected[:-1]):
         listed = ", ".join(f"{module.type} in {module.path or '.'}" for module in modules)
-        raise files.refuse(
-            "modules.json",
-            f"holds {listed}; known are sentence-transformers' Transformer in ., Pooling, any Dense and Normalize, in"
-            " this order",
-        )
+        known = "Transformer in ., Pooling, any Dense and at most one Normalize, in this order"
+        raise files.refuse("modules.json", f"holds {listed}; known are {known}")
     return modules[2 : 2 + dense]
 
 

@@ -5,14 +5,11 @@ The batches are of two hops; loop, losses and checkpoints come from `eadpr.train
 
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from eadpr.runtime.files import write_json
-from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
 from eadpr.training import adapters, arm, contrastive, loop
-from eadpr.training.arm import ArmInputs
-from eadpr.training.config import EncoderSettings, Loss, Train
+from eadpr.training.arm import ArmInputs, ArmSettings
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.state import TrainingState
@@ -21,15 +18,7 @@ from eadpr.two_hops.config import TwoHop
 from eadpr.two_hops.hops import SETTINGS
 
 
-class MultihopSettings(NamedTuple):
-    loss: Loss
-    train: Train
-    encoder: EncoderSettings
-    two_hop: TwoHop
-    machine: Machine
-
-
-def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopSettings) -> int:
+def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings, two_hop: TwoHop) -> int:
     """Train as `train_arm` does, for two hops. `inputs.examples` has an example for each supporting passage.
 
     `batch_size` counts questions, `hard_negatives` are for either hop. Raises ValueError for examples that cannot be
@@ -42,10 +31,10 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
         for role in ("train", "validation")
     )
     _check(training, validation, inputs.examples, settings)
-    pair = load_pair(inputs.init, settings.encoder.model_copy(update={"shared": settings.two_hop.shared}))
+    pair = load_pair(inputs.init, settings.encoder.model_copy(update={"shared": two_hop.shared}))
     encoders = arm.prepare_encoders(pair, settings)
     batcher, validation_batcher = (
-        HopBatcher(hops, store, encoders, settings.loss, settings.train, query_tokens=settings.two_hop.query_tokens)
+        HopBatcher(hops, store, encoders, settings.loss, settings.train, query_tokens=two_hop.query_tokens)
         for hops in (training, validation)
     )
     times = training.examples.times[::2]
@@ -53,7 +42,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
 
     def write(folder: Path) -> None:
         adapters.save(folder, encoders, inputs.init)
-        write_json(folder / SETTINGS, {"query_tokens": settings.two_hop.query_tokens})
+        write_json(folder / SETTINGS, {"query_tokens": two_hop.query_tokens})
 
     def counts() -> dict[str, object]:
         without = sum(not len(rows) for rows in training.examples.negatives[::2])
@@ -65,17 +54,16 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: MultihopS
         contrastive.task(batcher, validation_batcher, settings, steps),
         out,
         logs,
-        key=partial(arm.fingerprint, inputs, settings, __file__),
+        key=partial(arm.fingerprint, inputs, settings, __file__, two_hop),
         save=write,
         counts=counts,
     )
 
 
-def _check(training: HopExamples, validation: HopExamples, folder: Path, settings: MultihopSettings) -> None:
+def _check(training: HopExamples, validation: HopExamples, folder: Path, settings: ArmSettings) -> None:
     if not training.examples.questions:
         raise ValueError(
-            f"{folder} holds no training question with an example for each of its two hops ({training.left_out} without"
-            " are left out); set examples.positive: each, and train on questions with hops"
+            f"{folder} holds no question with both hops ({training.left_out} lack one); set examples.positive: each"
         )
     arm.check_examples(training.examples, folder, settings.loss)
     if settings.train.keep == "best" and not (len(validation.unordered) and settings.train.validation_questions):
