@@ -3,7 +3,7 @@
 A passage is a path of length one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, count, islice
 from pathlib import Path
 
@@ -30,8 +30,6 @@ from eadpr.storage.records import Question
 
 SHARD = 64  # questions: what a kill can cost
 
-RankedPaths = tuple[str, list[list[str]]]  # a question's id and its paths, as ids of passages
-
 
 def answer_questions(
     records: Path, ranking: Path, reader: Path, out: Path, *, settings: Read, sets: Sets, hardware: Machine
@@ -51,45 +49,30 @@ def answer_questions(
     ids = [question_id for question_id, _ in read_ranked_paths(table, depth=1) if question_id in sample]
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
 
-    def answer(ranked: RankedPaths) -> list[Prediction]:
-        question_id, paths = ranked
-        return answerer(questions[question_id], path_rows(store, paths))
+    def answer(shard: list[tuple[str, list[list[str]]]], advance: Callable[[int], None]) -> Iterator[Prediction]:
+        for question_id, paths in shard:
+            yield from answerer(questions[question_id], path_rows(store, paths))
+            advance(1)
 
     inputs = [records / "passages.parquet", records / "questions.parquet", table, reader]
     with cache.workspace("readings", machines.key(__file__, inputs, ids, settings, hardware)) as folder:
         ranked = (row for row in read_ranked_paths(table, settings.top_k[-1]) if row[0] in questions)
-        with files.new_folder(out) as temporary:
-            _write_in_shards(temporary / "predictions.parquet", ranked, answer, folder, len(ids))
+        done = min(SHARD * sum(1 for _ in folder.glob("*.parquet.sha256")), len(ids))
+        with (
+            files.new_folder(out) as temporary,
+            tables.writing(temporary / "predictions.parquet", Prediction) as append,
+            progress("read", len(ids), "questions", done=done) as advance,
+        ):
+            for number in count():
+                if not (shard := list(islice(ranked, SHARD))):
+                    break
+                path = folder / f"{number:06d}.parquet"
+                if not cache.intact(path):
+                    tables.write(path, Prediction, answer(shard, advance))
+                    cache.seal(path)
+                append(tables.read(path, Prediction))
         files.discard(folder)
     return len(ids)
-
-
-def _write_in_shards(
-    out: Path,
-    ranked: Iterable[RankedPaths],
-    answer: Callable[[RankedPaths], list[Prediction]],
-    folder: Path,
-    total: int,
-) -> None:
-    """Write the predictions for each question to the table `out`, in order. `folder` holds the shards; it is a
-    `cache.workspace` with everything that decides the rows in its key. Complete shards are not made again."""
-    ranked = iter(ranked)
-    done = min(SHARD * sum(1 for _ in folder.glob("*.parquet.sha256")), total)
-    with tables.writing(out, Prediction) as append, progress("read", total, "questions", done=done) as advance:
-
-        def shard_rows(shard: list[RankedPaths]) -> Iterator[Prediction]:
-            for question in shard:
-                yield from answer(question)
-                advance(1)
-
-        for number in count():
-            if not (shard := list(islice(ranked, SHARD))):
-                break
-            path = folder / f"{number:06d}.parquet"
-            if not cache.intact(path):
-                tables.write(path, Prediction, shard_rows(shard))
-                cache.seal(path)
-            append(tables.read(path, Prediction))
 
 
 class ExtractiveAnswerer:
