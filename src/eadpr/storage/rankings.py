@@ -1,11 +1,9 @@
 """Rankings of the training and the evaluation questions, by any ranker."""
 
-from bisect import bisect
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby, islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,25 +74,18 @@ def _leave_out(parts: Sequence[pa.Table], own: set[tuple[str, str]]) -> Iterator
 
     The first table has every rank; another may leave ranks out. A table without passages stays as it is.
     """
-    left_out: dict[str, list[int]] = defaultdict(list)
-    for question_id, passage_id, rank in _places(parts[0]):
-        if (question_id, passage_id) in own:
-            left_out[question_id].append(rank)
+    rows = parts[0].select(["question_id", "passage_id", "rank"]).to_pylist()
+    kept = [row for row in rows if (row["question_id"], row["passage_id"]) not in own]
+    new_ranks = {}
+    for _, of_question in groupby(kept, key=itemgetter("question_id")):
+        new_ranks |= {(row["question_id"], row["rank"]): rank for rank, row in enumerate(of_question, 1)}
     for table in parts:
-        places = _places(table)
-        ranks = [rank - bisect(left_out[question_id], rank) for question_id, _, rank in places]
-        if places:
-            column = table.schema.field("rank")
-            table = table.set_column(table.column_names.index("rank"), column, pa.array(ranks, column.type))
-            table = table.filter(pa.array([place[:2] not in own for place in places], pa.bool_()))
+        if "passage_id" in table.column_names:
+            places = zip(table["question_id"].to_pylist(), table["rank"].to_pylist(), strict=True)
+            ranks = pa.array([new_ranks.get(place) for place in places], pa.int32())
+            table = table.set_column(table.column_names.index("rank"), table.schema.field("rank"), ranks)
+            table = table.filter(ranks.is_valid())
         yield table
-
-
-def _places(table: pa.Table) -> list[tuple[str, str, int]]:
-    if "passage_id" not in table.column_names:
-        return []
-    columns = (table[name].to_pylist() for name in ("question_id", "passage_id", "rank"))
-    return list(zip(*columns, strict=True))
 
 
 def read_rankings(path: Path, ids: Iterable[str]) -> Iterator[list[Ranked]]:
