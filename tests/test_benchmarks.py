@@ -13,7 +13,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import BertConfig, BertModel, T5Config, T5ForConditionalGeneration
 
 import benchmarks
-from benchmarks import __main__ as command
 from benchmarks import data, flops, gpu, runner, scale
 from benchmarks.exact_search import Hits
 from benchmarks.runner import Different, Row, Side, Worker, check, measure
@@ -83,18 +82,6 @@ def test_a_worker_keeps_its_memory_limit(capfd):
     with Worker(__name__, "allocate", most=64, mib=512) as worker, pytest.raises(MemoryError, match="ended with 1"):
         worker()
     assert "Unable to allocate 512. MiB" in capfd.readouterr().err
-
-
-def test_the_table_is_put_into_the_document():
-    row = Row("path", "peer", "speed", 2.0, "items", 1_000, 1.0, 3.0, [3.0, 2.5, 4.0], "same")
-    [line] = [line for line in runner.table([row]).splitlines() if line.startswith("| path | peer | 1,000")]
-    assert line.split(" | ")[2:8] == ["1,000 items", "1 s", "3 s", "3.00 (2.50 – 4.00) × as fast", "≥ 2", "yes"]
-    once = command.rewritten(command.HEADER + "## Tried\n", runner.table([row]))
-    twice = command.rewritten(once, runner.table([row._replace(path="other")]))
-    assert "| other | peer |" in twice
-    assert "| path | peer | 1,000" not in twice
-    assert twice.startswith("# Benchmarks")
-    assert twice.endswith("## Tried\n")
 
 
 BERT = BertConfig(
@@ -179,16 +166,3 @@ def test_every_stage_runs_at_toy_size(tmp_path, monkeypatch):
     assert [(cost.stage, cost.passages) for cost in costs] == [(stage.name, 1_050) for stage in scale.STAGES]
     assert all(cost.seconds > 0.1 and cost.resident > MIB for cost in costs)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["annotator", "base"]
-
-
-def test_the_command_writes_a_document(tmp_path):
-    document = tmp_path / "scale.md"
-    sizes = ["--start", "60", "--passages", "120", "--passages", "210"]
-    options = ["--without", "bm25", "--without", "encode", "--out", str(document), "--folder", str(tmp_path)]
-    command = [sys.executable, "-m", "benchmarks.scale", *sizes, *options]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    [row] = [line.split(" | ") for line in document.read_text().splitlines() if line.startswith("| ")][1:]
-    assert row[0] == "| prepare"
-    assert all(float(mib) > 10 for mib in row[4:6])
-    assert [path.name for path in tmp_path.iterdir()] == ["scale.md"]

@@ -5,8 +5,6 @@ from random import Random
 import pytest
 
 from benchmarks.faults import disk, kills, toy
-from benchmarks.faults.__main__ import page
-from benchmarks.faults.counts import Count, Tally
 from benchmarks.faults.toy import Ended
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.nightly]
@@ -57,16 +55,3 @@ def test_a_full_disk_is_said_and_room_brings_the_same_bytes(bench, stages, tmp_p
         pytest.skip("no mounts for this user")
     outcome, said = disk.no_room(bench, "size", stages["positives"], Random(1))
     assert outcome == "clear", said
-
-
-def test_the_page_counts_and_names_what_remains():
-    tally = Tally("kill -9")
-    for outcome in ("right", "right", "wrong"):
-        tally.add(outcome, "seed 1: bm25:\n left behind: .x.tmp")
-    counts = [tally.count(), Count("SIGTERM", 1200, 1200, 0, 0, 0, 0, ())]
-    run = {"commit": "abc", "seed": 1, "share": 0.5, "minutes": 3.2, "counts": [count._asdict() for count in counts]}
-    lines = page({"kills": run}).splitlines()
-    assert "| kills | kill -9 | 3 | 2 | 0 | 0 | 0 | 1 |" in lines
-    assert "| kills | SIGTERM | 1,200 | 1,200 | 0 | 0 | 0 | 0 |" in lines
-    assert "* kills: commit abc, seed 1, 50% of the full numbers, 3 min." in lines
-    assert lines[-1] == "* *kill -9*: wrong: seed 1: bm25: left behind: .x.tmp"
