@@ -7,11 +7,11 @@ from pathlib import Path
 
 import typer
 
-from eadpr.settings.command import run
+from eadpr.settings.command import command
 
 
+@command
 def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter file.")) -> None:
-    """Validate params.yaml and write each stage the settings and the code it uses."""
     from eadpr.runtime.files import new_folder
     from eadpr.settings.resolve import load, write_configs
     from eadpr.settings.yaml import locked_collection, own_settings
@@ -30,7 +30,3 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
             f"configs: what was built for {before} may leave data/, but stays in DVC's cache; to have it back:"
             " git checkout params.yaml dvc.lock && dvc checkout"
         )
-
-
-if __name__ == "__main__":
-    run(main)

@@ -247,6 +247,6 @@ def test_command(weights, architecture, tmp_path):
     torch.save(weights, tmp_path / "dpr.bin")
     paths = ("--out", tmp_path / "model", "--architecture", architecture)
     done: subprocess.CompletedProcess = python(
-        "-m", "eadpr", "convert", tmp_path / "dpr.bin", *paths, cache=tmp_path / "cache"
+        "-m", "stages.convert", tmp_path / "dpr.bin", *paths, cache=tmp_path / "cache"
     )
     assert done.stdout.startswith("convert: two encoders of together "), done.stderr

@@ -10,9 +10,10 @@ import typer
 from ir_measures import AP, RR, nDCG
 from typer.testing import CliRunner
 
-from eadpr.evaluation import command, exports
+from eadpr.evaluation import exports
 from eadpr.storage import tables
 from eadpr.storage.records import Context, Passage, Positive, Ranked, SetMember
+from stages import export
 from tests import small_collection as small
 
 
@@ -166,7 +167,7 @@ def test_a_refused_export_leaves_all_files_as_they_were(described, how, words, s
 
 def run_command(folder, *words):
     app = typer.Typer()
-    app.command()(command.main)
+    app.command()(export.main)
     given = ["--ranking", folder / "ranking.parquet", "--records", folder, "--positives", folder]
     return CliRunner().invoke(app, [str(word) for word in (*given, "--out", folder / "out", *words)])
 

@@ -27,13 +27,13 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertForSequ
 from typer.testing import CliRunner
 
 from eadpr.library.awareness import METRICS, awareness, cell, table
-from eadpr.library.command import main as probe_model
 from eadpr.library.evaluator import AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss
 from eadpr.library.scorers import Scorer, bm25, make_scorer
 from eadpr.library.texts import Texts, annotate, distractors, read_rows, training_rows
 from eadpr.library.units import UNITS
 from eadpr.settings import command
+from stages import probe_model
 from tests.repository import ROOT
 from tests.small_collection import write_model
 from tests.test_encoder_settings import PROMPTS
@@ -305,7 +305,7 @@ def write_rows(path, *rows):
 
 
 def run(*words):
-    return CliRunner().invoke(command.app(probe_model), list(map(str, words)))
+    return CliRunner().invoke(command.app(probe_model.main), list(map(str, words)))
 
 
 def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):

@@ -22,9 +22,9 @@ from eadpr.corpus.rows import GivenQuestion, check_passages
 from eadpr.corpus.sources import Source
 from eadpr.report.notes import BY_RULE
 from eadpr.settings.add_collection import add_files, add_own, track
-from eadpr.settings.add_command import main
 from eadpr.settings.yaml import load, read_yaml
 from eadpr.storage.records import Passage
+from stages.add import main
 from tests.corpus_toy import OF_PASSAGES, prepared, rows
 
 

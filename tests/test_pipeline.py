@@ -54,13 +54,13 @@ def test_an_edit_of_evaluation_code_retrains_nothing(project):
 
 
 def add(project: Project, passages: list[dict], questions: list[dict]) -> str:
-    """What `eadpr add` says of the collection `mine`, which is then committed."""
+    """What `stages.add` says of the collection `mine`, which is then committed."""
     words = []
     for name, rows in (("passages", passages), ("questions", questions)):
         path = project.folder.parent / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         words += [f"--{name}", str(path)]
-    said = project.run("python", "-m", "eadpr", "add", "mine", *words, PYTHONPATH="src").stdout
+    said = project.run("python", "-m", "stages.add", "mine", *words, PYTHONPATH="src").stdout
     project.commit("my collection")
     return said
 

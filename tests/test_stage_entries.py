@@ -31,7 +31,7 @@ def ran(code: str) -> list[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-@pytest.mark.parametrize("stage", ["train", "distractors", "configs"])
+@pytest.mark.parametrize("stage", ["train", "distractors", "study"])
 def test_help_imports_nothing_slow(stage):
     *shown, last = ran(HELPED.format(stage=stage))
     assert any("usage:" in line.lower() for line in shown)

@@ -120,7 +120,7 @@ def test_a_study_of_trained_arms_takes_all_from_dvcs_cache(built, tmp_path):
     (project.folder / "data" / "studies" / "mine.yaml").write_text(text, encoding="utf-8")
     before, lock = (project.folder / "params.yaml").read_bytes(), project.lock()
     folder = f"{project.folder / 'src'}:{project.folder}"
-    done = project.run(sys.executable, "-m", "eadpr", "study", "one", "-S", "report.resamples=150", PYTHONPATH=folder)
+    done = project.run(sys.executable, "-m", "stages.study", "one", "-S", "report.resamples=150", PYTHONPATH=folder)
     assert set(ran(done.stdout)) == {"configs", "report", "explore"}
     record = json.loads((project.folder / "docs/studies/atlas/one.json").read_text(encoding="utf-8"))
     assert list(record["figures"]["atlas/test"]) == ["bm25", "dpr"]

@@ -82,7 +82,7 @@ def _prepared(of: str, *files: dict[str, Any], join: bool = False) -> Callable[[
 
 
 def _added(*paths: str, **named: str) -> Callable[[Path], Reading]:
-    """As `eadpr add` reads them; what it says, and the files that it writes of them."""
+    """As `stages.add` reads them; what it says, and the files that it writes of them."""
 
     def read(folder: Path) -> Reading:
         (folder.parent / "params.yaml").write_text(PARAMS)

@@ -173,6 +173,14 @@ def active_collection() -> str:
     return match[2]
 
 
+def command(main: Callable[..., str | None]) -> Callable[..., str | None]:
+    """A command for users, with Typer's parameters; it stands last in its module and is run as a `stage` is."""
+    if main.__module__ == "__main__":
+        main.__doc__ = main.__globals__["__doc__"]
+        run(main)
+    return main
+
+
 def declared() -> dict[str, list[str]]:
     """Return the sections of each config file of the stages in stages/, by its path as `Stage.config` has it."""
     if importlib.util.find_spec("stages") is None:  # an installed command, which Python does not search the folder for

@@ -1,0 +1,7 @@
+"""Run a study of data/studies and write its page: eadpr study NAME; or --check all pages."""
+
+from eadpr.settings.command import run
+from eadpr.studies.command import main
+
+if __name__ == "__main__":
+    run(main)
