@@ -1,6 +1,7 @@
 """Paths: the beam against exhaustive search, ties, blank passages, the stages from model to metrics, metrics."""
 
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Passage, Question, RankedPath
 from eadpr.training.encoder import load
 from eadpr.training.padding import pad
+from eadpr.two_hops.config import Beam
 from eadpr.two_hops.evaluate import path_values
 from eadpr.two_hops.hops import SETTINGS, hop_texts
 from eadpr.two_hops.retrieve import find_paths, rank_passages, retrieve_paths
@@ -37,13 +39,14 @@ def exhaustive(first, second, blank, names, count):
     return [(a, b, -score) for score, _, _, a, b in sorted(found)][:count]
 
 
-def paths_of(values, questions, seconds, blank, names, folder, *, width, count, **options):
+def paths_of(values, questions, seconds, blank, names, folder, *, width, count):
     """Of questions (Q, D), where `seconds` (Q, P, D) are hop 2's queries after each passage."""
     stored = small.write_vectors(folder, values)
-    found = find_paths(
-        stored, questions, lambda numbers, rows: seconds[numbers, rows], width=width, count=count,
-        ids=lambda rows: [names[i] for i in rows], blank=lambda rows: blank[rows], **options,
-    )  # fmt: skip
+    store = SimpleNamespace(
+        ids=lambda rows: [names[i] for i in rows], texts=lambda rows: ["" if blank[i] else "text" for i in rows]
+    )
+    second, beam = lambda numbers, rows: seconds[numbers, rows], Beam(width=width, paths=count)
+    found = find_paths(stored, store, questions, second, beam, lambda _: None)
     return [[(*rows, score) for rows, _, score in one] for one in found]
 
 

@@ -4,7 +4,7 @@ Beam search over paths of two passages (MDR: Xiong et al., 2021); a path's score
 Shapes: Q questions, W passages kept at hop 1, E passages kept at hop 2 for each of them, D dimensions.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,17 +59,8 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
             return np.concatenate(vectors)
 
         with progress(f"retrieve_multihop {part}", 2 * stored.rows, "passages") as advance:
-            best = find_paths(
-                stored,
-                embed(encoder, encoder.question_ids(texts)),
-                encode_second,
-                width=beam.width,
-                count=beam.paths,
-                ids=store.ids,
-                blank=lambda rows: np.array([not text.strip() for text in store.texts(rows)], dtype=bool),
-                devices=machine.devices(),
-                advance=advance,
-            )
+            questions_QD = embed(encoder, encoder.question_ids(texts))
+            best = find_paths(stored, store, questions_QD, encode_second, beam, advance)
             paths, ranking = [], []
             for question, hop_paths in zip(questions, best, strict=True):
                 ranked = [
@@ -96,32 +87,29 @@ def rank_passages(paths: Iterable[RankedPath]) -> Iterator[Ranked]:
 
 def find_paths(
     stored: Vectors,
+    store: PassageStore,
     questions_QD: np.ndarray,
     encode_second: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    *,
-    width: int,
-    count: int,
-    ids: Callable[[np.ndarray], Sequence[str]],
-    blank: Callable[[np.ndarray], np.ndarray],
-    devices: Sequence[str] = ("cpu",),
-    advance: Callable[[int], None] = lambda done: None,
+    beam: Beam,
+    advance: Callable[[int], None],
 ) -> Iterator[list[HopPath]]:
-    """Yield the `count` best paths of each question, fewer if the beam holds fewer; ties in the order of passage ids.
+    """Yield the best paths of each question, fewer if the beam holds fewer; ties in the order of passage ids.
 
-    `encode_second` maps questions (n,) and rows (n,) of their hop-1 passages to vectors (n, D) of hop 2's queries;
-    `blank` says which rows have no text: at hop 1 they score -inf (MDR). A path has two different passages (ours).
-    `advance` gets the rows scanned, of two scans in all. With a width of all passages this is exhaustive search.
+    `encode_second` maps questions (n,) and rows (n,) of their hop-1 passages to vectors (n, D) of hop 2's queries.
+    At hop 1 passages without text score -inf (MDR). A path has two different passages (ours). `advance` gets the rows
+    scanned, of two scans in all. With a width of all passages this is exhaustive search.
     """
-    width = min(width, stored.rows)
+    width, devices = min(beam.width, stored.rows), machine.devices()
     first = exact.search(stored, questions_QD, width, devices=devices, advance=advance)
     numbers, rows = np.repeat(np.arange(len(questions_QD)), width), first.rows.ravel()
     # One more than needed, since the best passage is often that of hop 1 itself.
     depth = min(width, stored.rows - 1) + 1
     hits = exact.search(stored, encode_second(numbers, rows), depth, devices=devices, advance=advance)
     second = Hits(*(column.reshape(*first.rows.shape, depth - 1) for column in _without(hits, rows)))
-    first_QW = np.where(blank(rows).reshape(first.rows.shape), np.float32(-np.inf), first.scores)
+    blank = np.array([not text.strip() for text in store.texts(rows)], dtype=bool)
+    first_QW = np.where(blank.reshape(first.rows.shape), np.float32(-np.inf), first.scores)
     for hop1, hop2 in zip(map(Hits, first.rows, first_QW), map(Hits, *second), strict=True):
-        yield _best(hop1, hop2, count, ids)
+        yield _best(hop1, hop2, beam.paths, store)
 
 
 def _without(hits: Hits, rows: np.ndarray) -> Hits:
@@ -131,7 +119,7 @@ def _without(hits: Hits, rows: np.ndarray) -> Hits:
     return Hits(*(column[~dropped].reshape(len(rows), -1) for column in hits))
 
 
-def _best(first: Hits, second: Hits, count: int, ids: Callable[[np.ndarray], Sequence[str]]) -> list[HopPath]:
+def _best(first: Hits, second: Hits, count: int, store: PassageStore) -> list[HopPath]:
     """Return the best paths of one question from `first` (W,) and `second` (W, E)."""
     total = (first.scores[:, None] + second.scores).ravel()
     places = np.arange(len(total))
@@ -140,6 +128,6 @@ def _best(first: Hits, second: Hits, count: int, ids: Callable[[np.ndarray], Seq
     hops = np.unravel_index(places, second.rows.shape)
     rows = np.stack([first.rows[hops[0]], second.rows[hops]], axis=1)
     scores = np.stack([first.scores[hops[0]], second.scores[hops]], axis=1)
-    names = zip(*(ids(column) for column in rows.T), strict=True)
+    names = zip(*(store.ids(column) for column in rows.T), strict=True)
     order = [i for _, _, i in sorted(zip((-total[places]).tolist(), names, range(len(places)), strict=True))][:count]
     return list(zip(rows[order].tolist(), scores[order].tolist(), total[places][order].tolist(), strict=True))
