@@ -23,7 +23,6 @@ from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.metrics import Judgements, judge_rankings, load_judge, reciprocal_rank
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, read_members, write
-from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.rankings import SENTENCES, MatchedSentence, read_rankings
@@ -68,8 +67,7 @@ def ranking_values(
     asked, ids = list(questions.records(records)), questions.ids
     judge = load_judge(records, positives / "positives.parquet", asked)
     rankings = read_rankings(ranking / "evaluate.parquet", ids.to_pylist())
-    with progress("evaluate", len(asked), "questions") as advance:
-        judged = judge_rankings(judge, asked, rankings, depth=settings.depth, advance=advance)
+    judged = judge_rankings(judge, asked, rankings, depth=settings.depth)
     return retrieval_values(judged, settings) | _counts(asked, judged)
 
 

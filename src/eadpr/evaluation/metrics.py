@@ -6,7 +6,7 @@ question, so that all means, breakdowns and paired tests come from the same numb
 row of False, hence wrong.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from eadpr.runtime.progress import progress
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import GIVEN, grades
@@ -81,34 +82,27 @@ def load_judge(records: Path, positives: Path, questions: Sequence[Question]) ->
 
 
 def judge_rankings(
-    judge: Judge,
-    questions: Sequence[Question],
-    rankings: Iterable[Sequence[Ranked]],
-    *,
-    depth: int,
-    advance: Callable[[int], None] = lambda done: None,
+    judge: Judge, questions: Sequence[Question], rankings: Iterable[Sequence[Ranked]], *, depth: int
 ) -> Judgements:
-    """Judge the first `depth` ranks of every question; one without a ranking has no hits.
-
-    `advance` is called with 1 for every ranked question.
-    """
+    """Judge the first `depth` ranks of every question; one without a ranking has no hits."""
     relevant, count = judge.relevant, len(questions)
     answer, by_id, supporting = (np.zeros((count, depth), dtype=np.bool_) for _ in range(3))
     gain, best = (np.zeros((count, depth)) for _ in range(2))
     ranked = np.zeros(count, dtype=np.int64)
-    for i, (question, ranking) in enumerate(zip(questions, rankings, strict=True)):
-        ideal = sorted(relevant[question.id].values(), reverse=True)[:depth]
-        best[i, : len(ideal)] = ideal
-        if not ranking:
-            continue
-        rows = [row for row in ranking if row.rank <= depth]
-        columns, ids = [row.rank - 1 for row in rows], [row.passage_id for row in rows]
-        by_id[i, columns] = [passage_id in relevant[question.id] for passage_id in ids]
-        gain[i, columns] = [relevant[question.id].get(passage_id, 0.0) for passage_id in ids]
-        supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
-        answer[i, columns] = judge(question, ids)
-        ranked[i] = len(rows)
-        advance(1)
+    with progress("evaluate", count, "questions") as advance:
+        for i, (question, ranking) in enumerate(zip(questions, rankings, strict=True)):
+            ideal = sorted(relevant[question.id].values(), reverse=True)[:depth]
+            best[i, : len(ideal)] = ideal
+            advance(1)
+            if not ranking:
+                continue
+            rows = [row for row in ranking if row.rank <= depth]
+            columns, ids = [row.rank - 1 for row in rows], [row.passage_id for row in rows]
+            by_id[i, columns] = [passage_id in relevant[question.id] for passage_id in ids]
+            gain[i, columns] = [relevant[question.id].get(passage_id, 0.0) for passage_id in ids]
+            supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
+            answer[i, columns] = judge(question, ids)
+            ranked[i] = len(rows)
     return Judgements(
         answer_QK=answer,
         relevant_QK=by_id,
