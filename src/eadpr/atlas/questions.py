@@ -83,8 +83,7 @@ def _question(
 def _bridges(
     entities: list[Entity], gold: list[dict[str, Stated]], purpose: str, unseen: frozenset[str]
 ) -> list[AtlasQuestion]:
-    """Combine a fact that leads from `first` to `second`, whose relation has a phrase, with a fact of `second`; both
-    relations are seen."""
+    """Combine a fact that leads from `first` to `second`, and has a phrase, with a fact of `second`; both are seen."""
     bridges = []
     for first in entities:
         for link, fact in first.facts.items():

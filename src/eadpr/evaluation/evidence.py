@@ -1,5 +1,4 @@
-"""Evidence accuracy: how often the span that a QA model chose covers the answer where the source annotated it (design
-7).
+"""Evidence accuracy: how often the span that a QA model chose covers the answer where the source annotated it.
 
 Sources annotate either where an answer stands (character offsets, as SQuAD) or the supporting sentence (as atlas, whose
 later hops aside it holds the answer). A chosen span is right if it covers the annotated answer whole. An annotated span

@@ -1,5 +1,4 @@
-"""Fusion of two rankings by reciprocal rank (Cormack et al., 2009), or by a weighted sum of scores with the best weight
-on validation."""
+"""Fusion of two rankings by reciprocal rank (Cormack et al., 2009), or by scores with the best weight on validation."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -75,8 +74,7 @@ def add_worths(worths: Sequence[Worths], shares: tuple[float, float]) -> list[tu
 def _choose_weight(
     records: Path, positives: Path, questions: Iterator[tuple[str, Worths, Worths]], settings: Fuse, depth: int
 ) -> dict[str, float]:
-    """Return the best weight, the least of equals, and each weight's mean reciprocal rank of the first hit, as
-    `evaluate` judges it."""
+    """Return the best weight, the least of equals, and each weight's mean reciprocal rank of the first hit."""
     folds = tables.rows(positives / "folds.parquet", Fold)
     ids = {fold.question_id for fold in folds if fold.role == "validation"}
     validation = list(read_questions(records / "questions.parquet", ids))

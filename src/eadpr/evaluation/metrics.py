@@ -2,8 +2,7 @@
 
 A hit is judged by answer string as in DPR, or by passage id where the source names relevant passages. Metrics take
 arrays of hits, Q questions x K ranks, rank 1 first, False where a ranking is shorter than K. Each gives one value per
-question, so that all means, breakdowns and paired tests come from the same numbers. A question without a ranking is a
-row of False, hence wrong.
+question, so that all means, breakdowns and paired tests come from the same numbers. One without a ranking is wrong.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,8 +36,7 @@ class Judge:
         self._matcher = AnswerMatcher()
 
     def __call__(self, question: Question, passage_ids: Sequence[str]) -> NDArray[np.bool_]:
-        """Return (P,): whether each passage holds an answer or, if no text can hold the answer, whether it is
-        relevant."""
+        """Return (P,): whether each passage holds an answer or, if no text can, whether it is relevant."""
         if not question.matchable:
             return np.array([passage_id in self.relevant[question.id] for passage_id in passage_ids], dtype=np.bool_)
         texts = self.store.texts(self.store.rows(passage_ids))

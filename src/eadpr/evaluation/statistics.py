@@ -121,12 +121,10 @@ def widen(interval: Interval, residuals: NDArray, confidence: float) -> Interval
 def paired_randomisation(
     first: ArrayLike, second: ArrayLike, *, counts: ArrayLike | None = None, resamples: int, seed: int
 ) -> float:
-    """Return the two-sided p-value of no difference between two arms on the same questions (Fisher 1935; Smucker et al.
-    2007).
+    """Return the two-sided p-value of no difference between two arms on the same questions (Fisher 1935).
 
     If the arms are exchangeable, each question's difference could as well have the opposite sign; p is the share of
-    random signs with a sum at least as far from 0 as the observed one, which counts too. Arguments as for
-    `paired_bootstrap`.
+    random signs with a sum at least as far from 0 as the observed one, which counts too (Smucker et al. 2007).
     """
     differences = _paired(first, second, counts)[0].mean(axis=0)
     n, observed = len(differences), abs(differences.sum())
@@ -139,8 +137,7 @@ def paired_randomisation(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return adjusted p-values in the same order (Holm 1979): below a level, they hold the family-wise error rate to
-    it."""
+    """Return adjusted p-values in the same order (Holm 1979): below a level, they keep the family-wise error to it."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     adjusted, highest = [0.0] * len(p_values), 0.0
     for rank, i in enumerate(order):

@@ -5,8 +5,7 @@ evaluation (Rajpurkar et al., 2016), as usual for open-domain questions (Karpukh
 questions of a set's sample count. A reader of paths has HotpotQA's official metrics (Yang et al., 2018;
 hotpot_evaluate_v1) under their names: `em`, `f1`, `prec`, `recall` for answers, with `sp_` for supporting facts
 (`Sentence`, counted from 0), with `joint_` for both; only questions with hops count. A question without a prediction,
-or without answers, counts as wrong. `read` is 1 for a question with a prediction, and `no_answers` has a row for every
-question without an answer.
+or without answers, counts as wrong. `read` is 1 for a question with a prediction, `no_answers` for one without answers.
 """
 
 from collections import Counter, defaultdict
@@ -134,8 +133,7 @@ def read_golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator
     """Yield the gold answers of the questions that have an answer.
 
     Supporting facts are those in HotpotQA's file, also sentences that the corpus lacks, as the official script counts
-    them; for other questions they are the sentences with gold evidence. A fact's page is the passage's id, since titles
-    may be equal.
+    them; for other questions they are the sentences with gold evidence. Pages go by id, since titles may be equal.
     """
     wanted, origins = frozenset(ids), tables.rows(records / "origins.parquet", Origin)
     facts = {origin.question_id: origin.facts for origin in origins if origin.question_id in wanted and origin.facts}

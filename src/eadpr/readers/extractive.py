@@ -1,5 +1,4 @@
-"""The extractive reader: an encoder with heads that select a path and a span of its texts. A passage is a path of
-length one.
+"""The extractive reader: an encoder with heads that select a path, such as a passage, and a span.
 
 A reader of passages is DPR's (Karpukhin et al., 2020, section 6.1). A reader of paths also predicts the kind of answer
 and the supporting sentences, like MDR's (Xiong et al., 2021). Selection and kinds are read from the first token. Token
@@ -47,8 +46,7 @@ class Logits(NamedTuple):
 
 
 class ExtractiveReader(torch.nn.Module):
-    """An encoder with heads. Raises ValueError for a tokenizer without offsets or special tokens, and for an encoder
-    with too few positions."""
+    """An encoder with heads. Raises ValueError for a tokenizer without offsets or [SEP], or too few positions."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: Reader) -> None:
         super().__init__()

@@ -51,8 +51,7 @@ class ReaderExample(NamedTuple):
 
 
 class ExtractiveExamples:
-    """The examples of an extractive reader, one per lesson and epoch: a right path with its answer spans among wrong
-    paths."""
+    """The examples of an extractive reader, one per lesson and epoch: a right path with its answers, and wrong ones."""
 
     def __init__(self, reader: ExtractiveReader, passages: Passages, lessons: list[Lesson]) -> None:
         self.reader, self.passages, self.lessons = reader, passages, lessons

@@ -58,8 +58,7 @@ def tables_of_passages(
 def tables_of_paths(
     measured: MeasuredRows, rows: Rows, pairs: Pairs, sampling: Sampling, sets: Sequence[str]
 ) -> list[str]:
-    """Return tables of answers and their supporting sentences (001, Tables 5 and 10), of all questions and of bridge
-    questions and comparisons."""
+    """Return tables of answers and their supporting sentences (001, Tables 5 and 10), of all questions and by kind."""
     means = measured.rows
     means = means[means["metric"].isin(PATH_METRICS) & means["by"].isin(["", "hop_type"])]
     parts = []

@@ -79,8 +79,7 @@ def best_spans(start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest:
 
 
 class PathScores(NamedTuple):
-    """A path's logit and the best span of its texts; for readers of paths also the logits of KINDS and of each token's
-    sentence."""
+    """A path's logit and the best span of its texts; of paths also the logits of KINDS and tokens' sentences."""
 
     path: float
     span: TokenSpan | None
@@ -121,8 +120,7 @@ def most_probable(scored: Sequence[PathScores]) -> Decided | None:
 def supporting(scores_S: np.ndarray, sentences: Sentences) -> list[tuple[int, int]]:
     """Return (passage, sentence) of every sentence that is more likely than not to support the answer.
 
-    The likeliest of each passage is added, since all passages of a path support the answer. Sentences without a token
-    (cut off or blank) are left out.
+    The likeliest of each passage is added, since all support the answer. Sentences without a token are left out.
     """
     numbers, there = sentences.numbers, np.flatnonzero(sentences.there_S).tolist()
     chosen = {i for i in there if scores_S[i] > 0}

@@ -1,5 +1,4 @@
-"""Questions with the passages or paths that a ranking gives them, to train readers on and to read. A passage is a path
-of length one."""
+"""Questions with the passages or paths that a ranking gives them, to train readers on and to read."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -83,8 +82,7 @@ def _gold_titles(positives: Path, ids: Collection[str], store: PassageStore) -> 
 def sample_questions(members: Mapping[str, Sequence[str]], settings: Read) -> dict[str, list[str]]:
     """Return the questions to read by question set, in order; they are the same for every reader and ranking.
 
-    With `settings.questions` only the first ones of each set by a hash of seed and id: a smaller sample is part of a
-    larger one.
+    With `settings.questions` only the first ones of each set by a hash of seed and id, so that fewer are among more.
     """
 
     def digest(question_id: str) -> bytes:

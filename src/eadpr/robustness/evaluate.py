@@ -3,8 +3,7 @@
 Near-duplicates push passages of a ranking down and are never hits themselves. One that was made for another question
 and holds an answer to this one stays out of this question's ranking: it would be neither a hit nor a mistake.
 
-Near-duplicates are encoded alone and scored as `exact` scores passages. They join the arm's ranking, of equal scores
-behind it.
+Near-duplicates are encoded alone and scored as `exact` scores passages. They join the arm's ranking, last among equals.
 """
 
 import shutil

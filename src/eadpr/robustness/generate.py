@@ -53,8 +53,7 @@ def write_near_duplicates(
     """Write near_duplicates.parquet and report.json to the folder `out`, and return the report.
 
     `endpoint` and `source` are set for the generators that use them. Rows are in the order of the questions, then of
-    `number`. Questions without a positive, or without an answer that a text can hold, have none: it could not be told
-    if a text lacks it.
+    `number`. Questions without a positive, or without an answer that a text can hold, have none.
     """
     ids = questions.read_question_ids(inputs.records / "question_sets.parquet", sets.evaluate)
     evidence = _read_evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)

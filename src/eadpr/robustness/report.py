@@ -77,8 +77,7 @@ def report_set(measured: MeasuredRows, name: str, scope: Scope) -> list[str]:
 
 
 def report_worst(results: Mapping[str, MeasuredRows], name: str, scope: Scope) -> list[str]:
-    """Return tables, by the first metric that was measured, of the kind by rule that costs each arm most; nothing
-    without such a kind."""
+    """Return tables, by the first metric that was measured, of the kind by rule that costs each arm most, if any."""
     means = {goal: select_set(results[goal].rows, name) for goal in GOALS if goal in results}
     if not means:
         return []
@@ -105,8 +104,7 @@ def report_worst(results: Mapping[str, MeasuredRows], name: str, scope: Scope) -
 
 
 def list_changes(read: ReadValues, metrics: Sequence[str], scope: Scope) -> Iterator[Comparison]:
-    """Yield the change by the most near-duplicates for each arm; for each pair the difference among these, and of the
-    changes."""
+    """Yield the change by the most near-duplicates for each arm; for each pair the difference there and of changes."""
     most = scope.most
 
     def read_change(arm: str, metric: str) -> Trainings:

@@ -77,8 +77,7 @@ def seal(piece: Path) -> None:
 
 
 def intact(piece: Path) -> bool:
-    """Check that a file or folder exists and is as it was sealed, and set a damaged one aside; one without a seal comes
-    from a killed process."""
+    """Check that a file or folder is as it was sealed, and set a damaged one aside; a kill leaves no seal."""
     sealed = piece.with_name(f"{piece.name}.sha256")
     if not piece.exists() or not sealed.exists():
         return False

@@ -59,8 +59,7 @@ def make_shards(
 def map_pieces(
     load: Callable[[], Loaded], make: Callable[[Loaded], Callable[[Piece], Result]], pieces: Iterable[Piece]
 ) -> Iterator[Result]:
-    """Yield the results of the pieces in order, by WORKERS on each GPU or on the CPU. `load` is called once for each
-    GPU and `make` by each worker."""
+    """Yield the results in order, by WORKERS on each GPU or on the CPU. Each GPU calls `load`, each worker `make`."""
     devices = machine.devices()
     threads = WORKERS[machine.device()] * len(devices)
     if threads == 1:

@@ -87,8 +87,7 @@ def add_own(
 
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
-    """Copy the files that the collection's description names, which the stage `prepare` reads; all its local ones must
-    be among them or be there."""
+    """Copy the files that the collection's description names, all of which must be given or be there."""
     values = _load_values(name, params)
     if name not in values["collections"]:
         raise ValueError(
@@ -190,8 +189,7 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
 
 
 def _check_sets(block: dict[str, Any], report: dict[str, Any], files: Sequence[Path]) -> None:
-    """Raise ValueError for a set of training or evaluation without a question, or without one that any passage is right
-    for."""
+    """Raise ValueError for a set of training or evaluation without a question that a passage is right for."""
     names = " or ".join(map(str, files))
     for question_set in (*block["sets"]["train"], *block["sets"]["evaluate"]):
         counts = report["sets"].get(question_set)

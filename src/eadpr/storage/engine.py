@@ -127,8 +127,7 @@ def value(connection: Connection, query: str, parameters: Parameters = None) -> 
 
 
 def write(connection: Connection, query: str, path: Path, record: type, *parameters: Parameters) -> int:
-    """Write the rows of an ordered query as a table of `record`, those for each of `parameters` after those for the one
-    before, and return their number."""
+    """Write the rows of an ordered query as a table, for each of `parameters` in turn, and return their number."""
     count = 0
     with tables.writing(path, record) as append:
         for values in parameters or [None]:

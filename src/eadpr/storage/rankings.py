@@ -42,8 +42,7 @@ def write_rankings(
     """Write train.parquet and evaluate.parquet to each of the folders in `out` that `record_types` names.
 
     `rank` takes a block of questions and the name of the part, train or evaluate, and returns a table of each record
-    type. Validation questions belong to train. A question's own document, of role own, is left out. Returns the number
-    of questions.
+    type. Validation questions belong to train. A question's own document is left out. Returns the number of questions.
     """
     count, own = 0, _read_own(records / "contexts.parquet")
     with files.new_folder(out) as folder:
@@ -89,8 +88,7 @@ def _leave_out(parts: Sequence[pa.Table], own: set[tuple[str, str]]) -> Iterator
 
 
 def read_rankings(path: Path, ids: Iterable[str]) -> Iterator[list[Ranked]]:
-    """Yield the rows of each question; one without a ranking has none. Rows of questions other than `ids` are refused,
-    and questions in another order."""
+    """Yield the rows of each question, none without a ranking. Other questions, or another order, are refused."""
     groups = groupby(tables.rows(path, Ranked), key=attrgetter("question_id"))
     ranked_id, rows = next(groups, (None, ()))
     for question_id in ids:

@@ -25,8 +25,7 @@ class Passage(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question. `answers` may be empty; `answer_kind` is string, regex or yes-no; `hops` are the supporting passages
-    in order."""
+    """`answers` may be empty; `answer_kind` is string, regex or yes-no; `hops` are the supporting passages in order."""
 
     id: str
     question: str
@@ -57,8 +56,7 @@ class SetMember(NamedTuple):
 
 
 class Context(NamedTuple):
-    """A passage that the source names for a question; `role` is positive, negative, hard_negative, or own for one that
-    is the question itself.
+    """A passage that the source names for a question; `role` is positive, negative, hard_negative or own (itself).
 
     `order` counts from 0 within the role. `grade` is the relevance of a user's judgements. `title` is HotpotQA's
     spelling where it differs from the passage's title.
@@ -81,8 +79,7 @@ class SupportingFact(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """The place of a question in its source: `row` counts from 1 in `file`. `facts` are HotpotQA's supporting facts,
-    as its file writes them."""
+    """The place of a question in its source; `row` counts from 1. `facts` are HotpotQA's, as its file has them."""
 
     question_id: str
     file: str

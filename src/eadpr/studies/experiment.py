@@ -43,8 +43,7 @@ def experiment_command(overrides: Sequence[str], *options: str) -> list[str]:
 
 
 def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Sequence[str]) -> Path:
-    """Run the experiment in a copy of the tree, and write page and numbers from what it left in DVC's cache. `words`
-    are those of the command line."""
+    """Run the experiment in a copy of the tree, and write page and numbers; `words` are the command line's."""
     collection, commit = apply_overrides(overrides, load(PARAMS))["collection"], provenance.commit()
     experiment = f"{name}-{collection}-{datetime.now():%Y%m%d-%H%M%S}"
     options = ["-n", experiment]

@@ -1,7 +1,6 @@
 """Studies: named lists of arms, seeds and overrides (data/studies), each expanded into the parameters of one run.
 
-An arm has the same name in every study that trains it with the same settings, so DVC takes a training that another
-study has done from its cache.
+An arm has the same name in every study that trains it with the same settings, so DVC takes its training from the cache.
 """
 
 import copy

@@ -28,8 +28,7 @@ class Batch(NamedTuple):
 
     `parts_Q2T` (bool), where L_R has a weight: which of the first T tokens of its positive a question's evidence has,
     and which the rest; none where either has no token. `counts` are logged: entries `masked` as false negatives,
-    comparisons of L_HN `truncated`, as two of their inputs are equal (cut beyond the encoder's input length), and those
-    of `Batcher.count_missing`.
+    comparisons of L_HN `truncated`, as two inputs are equal (cut beyond their length), and `Batcher.count_missing`.
     """
 
     questions: list[Sequence[int]]
@@ -57,8 +56,7 @@ class ColumnBlocks(NamedTuple):
 class Batcher:
     """Makes batches of one set of examples; with `shuffle` the words of texts are shuffled where `train` asks for it.
 
-    No placebo has to be masked: a question's placebo is compared with its distractor (L_HN) and its negatives (L_P),
-    and with no other question.
+    No placebo has to be masked: a question's placebo is compared with its own distractor and negatives alone.
     """
 
     def __init__(

@@ -50,8 +50,7 @@ def make_masks(present_P: Tensor, false_QP: Tensor, contrast_CQ: Tensor, placebo
 
 
 class Terms(NamedTuple):
-    """Means over the questions that a term is defined for, 0 without any; `plain` is the fourth term of `reference`,
-    `placebo` is L_P, `rest` L_R."""
+    """Means over the questions that a term is defined for, 0 without any; `plain` is the fourth of `reference`."""
 
     total: Tensor
     dpr: Tensor

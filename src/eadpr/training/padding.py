@@ -22,8 +22,7 @@ def pad(ids: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
 
 
 def batches(lengths: Sequence[int], token_budget: int) -> Iterator[np.ndarray]:
-    """Yield indices of texts, longest first, in batches whose padded size is within the budget; a text alone may
-    exceed it."""
+    """Yield indices of texts, longest first, in batches whose padded size is in the budget, or of one text."""
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
     start = 0
     while start < len(order):

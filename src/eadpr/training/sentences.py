@@ -61,8 +61,7 @@ def assign_tokens(
 
 
 def _shift(spans: Sequence[Span], text: str, read: str, *, lower: bool) -> NDArray[np.int64]:
-    """Return starts and ends (2, S) of spans of `text` in an input that ends with it, stripped; in lower case a text
-    may have another length."""
+    """Return starts and ends (2, S) of spans of `text` in an input that ends with it, stripped and perhaps `lower`."""
     first, stripped = len(text) - len(text.lstrip()), text.strip()
 
     def place(edge: int) -> int:

@@ -1,5 +1,4 @@
-"""The parts of a training that change, and their checkpoint, from which a killed training ends with the bytes of an
-undisturbed one.
+"""The parts of a training that change, and their checkpoint, from which a killed training ends with the same bytes.
 
 It holds no random state: lessons, dropout and learning rate are functions of seed and step.
 """

@@ -69,8 +69,7 @@ def tokenise_second_hops(
 
 
 class HopBatcher(Batcher):
-    """Makes batches of two hops; a question has two hard negatives for each of `hard_negatives`, one in the columns of
-    either hop."""
+    """Makes batches of two hops; a question has `hard_negatives` in the columns of either hop."""
 
     def __init__(
         self, hops: HopExamples, store: PassageStore, encoders: Encoders, loss: Loss, train: Train, *, query_tokens: int

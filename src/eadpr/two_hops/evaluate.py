@@ -1,7 +1,6 @@
 """Metrics of the paths that a two-hop ranking was made of (MDR: Xiong et al., 2021), for questions with hops.
 
-`all<k>` (R@k, P-EM), `pr<k>`, `path_recall<k>` and `hop1_recall<k>` look at the k/2 best paths, and not at the k best
-passages.
+`all<k>` (R@k, P-EM), `pr<k>`, `path_recall<k>` and `hop1_recall<k>` look at the k/2 best paths, not at k passages.
 """
 
 from collections import defaultdict
