@@ -1,4 +1,4 @@
-"""Compare what was measured: Markdown tables and CSV files for `dvc plots`. The headline is printed."""
+"""Compare what was measured: Markdown tables and CSV files for `dvc plots`."""
 
 from eadpr.settings.command import stage
 
@@ -14,7 +14,6 @@ def main(
     from eadpr.readers.report import report_readers
     from eadpr.report import write as reports
     from eadpr.report.config import ReportInputs
-    from eadpr.report.headline import FILE
     from eadpr.report.inactive import remove_inactive
     from eadpr.robustness.report import report_robustness
 
@@ -29,5 +28,4 @@ def main(
     reports.run(inputs, out, metrics, report, sets, more)
     for path in remove_inactive(inputs, report):
         print(f"report: deleted {path}, of what is not active (dvc checkout brings it back with its arm)")
-    text = (out / FILE).read_text(encoding="utf-8")
-    return f"report: {len(report.trainings)} arms and BM25 in {out}\n\n{text}"
+    return f"report: {len(report.trainings)} arms and BM25 in {out}"

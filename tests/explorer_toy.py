@@ -10,6 +10,7 @@ from eadpr.explorer.config import ExploreInputs
 from eadpr.report import write as report
 from eadpr.runtime import files
 from eadpr.storage import tables
+from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import Distractor, Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, Span
 from tests.evaluated import (
     EVIDENCE,
@@ -28,6 +29,7 @@ from tests.evaluated import (
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">{{data}}<!--"
 TEXT = f"=🜂 𝔘 It was founded by Romulus. {HOSTILE}"  # a formula; two characters that are two of JavaScript's each
 QUESTION = f'Who founded <b>Rome</b>, "the, city"? {HOSTILE}'
+ABOUT = {"commit": "1234567", "date": "2026-11-28", "edits": ["loss.tau1=0.5"], "changed": ["train.steps=5"]}
 DISTRACTORS = {"main/dev": {"sentence": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
 
 
@@ -55,6 +57,8 @@ def write(folder: Path) -> ExploreInputs:
         path = folder / "rankings" / arm / "evaluate.parquet"
         ranked = [row._replace(score=scores[row.rank - 1]) for row in tables.rows(path, Ranked)]
         tables.write(path, Ranked, ranked)
+    matched = MatchedSentence("q1", "p4", 1, 0, len("A title"), 2.5)
+    tables.write(folder / "rankings" / "dpr" / SENTENCES, MatchedSentence, [matched])
     for arm, (first, other) in {"dpr": (1.5, 1.5), "eadpr": (4.75, 2.0)}.items():  # only for the page
         scores = [*tables.rows(path := folder / "pairs" / f"{arm}.parquet", PairScore)]
         more = [PairScore("q1", "p1", "placebo", first), PairScore("q4", "p5", "placebo", other)]
@@ -74,5 +78,5 @@ def paths(folder: Path) -> ExploreInputs:
 
 def page(folder: Path) -> Path:
     inputs = write(folder)
-    explore.run(inputs, folder / "toy.html", "toy <b>&", REPORT, SETS)
+    explore.run(inputs, folder / "toy.html", "toy <b>&", REPORT, SETS, ABOUT)
     return folder / "toy.html"

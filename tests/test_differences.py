@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 from eadpr.evaluation.outcomes import Outcomes, together
 from eadpr.report.config import Sampling
@@ -25,6 +26,17 @@ def first(n, of=20):
 def compared(first, second, *, fixed=False):
     (found,) = compare([(first, second, fixed)], FEW)
     return found
+
+
+@pytest.mark.parametrize("right", [0, 9])
+def test_of_equal_values_wilson_says_how_sure_they_are(right):
+    wilson = binomtest(right, 9).proportion_ci(0.95, method="wilson")
+    for trainings in ([first(right, 9)], [first(right, 9)] * 3):
+        (mean,) = compare([(trainings, [], False)], FEW)
+        assert mean.interval[1:3] == pytest.approx(wilson)
+    miss = wilson.high if right == 0 else 1 - wilson.low  # of either arm alone
+    difference = compared([first(right, 9)], [first(right, 9)]).interval
+    assert difference[:3] == pytest.approx((0, -miss, miss))
 
 
 EMPTY = per_question([], [], [])
@@ -68,7 +80,7 @@ def test_a_star_needs_the_test_of_questions_and_the_interval_over_trainings_too(
     for words in ("points with 95 % intervals (10,000 resamples)", "p below 0.05", "(6 in all)"):
         assert words in said
     shown = {row[0]: row[1:] for row in cells(table)}
-    assert shown["single"] == ["+100.0 [+100.0, +100.0]", "–"]
+    assert shown["single"] == ["+100.0 [+83.9, +100.0]", "–"]
     assert shown["lucky"][1].startswith("+33.3 [-")
     assert difference_table([], ["top-1"], SETTINGS) == []
 

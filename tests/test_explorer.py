@@ -40,7 +40,7 @@ def unpacked(html: bytes, name: str):
 
 
 def explored(inputs, tmp_path, settings=REPORT, sets=SETS) -> bytes:
-    explore.run(inputs, tmp_path / "page.html", "toy", settings, sets)
+    explore.run(inputs, tmp_path / "page.html", "toy", settings, sets, {})
     return (tmp_path / "page.html").read_bytes()
 
 
@@ -65,7 +65,7 @@ def test_columns_hold_the_measures_of_every_question(inputs, tmp_path):
 
 @pytest.mark.parametrize(
     ("trainings", "mean"),
-    [(["eadpr"], [1.0, 1.0, 1.0, 1]), (["eadpr", "again"], [1.0, 1.0, 1.0, 1]), (["eadpr", "dpr"], None)],
+    [(["eadpr"], [1.0, 0.20655, 1.0, 1]), (["eadpr", "again"], [1.0, 0.20655, 1.0, 1]), (["eadpr", "dpr"], None)],
 )
 def test_a_metric_without_shared_questions_is_left_out(copied, tmp_path, trainings, mean):
     for arm, question in (("dpr", "q1"), ("eadpr", "q2")):
@@ -120,7 +120,10 @@ def test_the_same_inputs_give_the_same_bytes_and_no_script_ends_early(inputs, tm
     assert html == explored(inputs, tmp_path)
     assert html.count(b"</script>") == html.count(b"<script")
     assert b"http" not in html.replace(b"http://www.w3.org/2000/svg", b"").replace(b"http-equiv", b"")
-    assert "<title>a &lt;b&gt; &amp; {{data}}: explorer</title>" in make_page("a <b> & {{data}}", {}, [], []).decode()
+    assert (
+        "<title>eadpr · a &lt;b&gt; &amp; {{data}} · 2026</title>"
+        in make_page("a <b> & {{data}}", "2026", {}, [], []).decode()
+    )
     with pytest.raises(ValueError, match="Out of range float"):
         pack(float("nan"))
 

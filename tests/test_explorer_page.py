@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -72,6 +73,10 @@ def table(page, selector: str) -> dict[str, list[str]]:
     return {row[0].strip().splitlines()[0]: [cell.strip() for cell in row[1:]] for row in rows}
 
 
+def facet(page, name: str):
+    return page.locator(".facet", has_text=re.compile(f"^{name}"))
+
+
 def until(page, expression: str) -> None:
     """Playwright's own way of waiting evaluates strings in the page, which its policy forbids."""
     for _ in range(200):
@@ -95,11 +100,19 @@ def test_at_320_pixels_the_page_does_not_scroll_sideways(visit, fragment):
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
-def test_the_overview_shows_means_differences_and_explains_itself(visit):
+def test_the_overview_says_what_was_found_shows_means_and_differences_and_explains_itself(visit):
     page = visit()
-    cells = table(page, ".means")["top-1"]
-    assert [cell.split()[0] for cell in cells] == ["50.0", "0.0", "75.0"]
-    assert "▲ +75.0" in " ".join(cells[2].split())
+    assert texts(page, "#headline")[0].startswith(
+        "eadpr puts an answering passage first for 75.0 % of 4 questions, dpr"
+    )
+    about = "5 passages · main/dev: 4 questions · base model scratch · seed 1 · commit 1234567 of 2026-11-28"
+    assert texts(page, ".about > p") == [about]
+    assert page.locator(".about li").all_text_contents() == ["loss.tau1=0.5", "train.steps=5"]
+    ranking = table(page, "[aria-label=Ranking] .means")
+    assert [ranking[row][0].split()[0] for row in ("bm25", "dpr", "eadpr")] == ["50.0", "0.0", "75.0"]
+    assert "▲ +75.0" in " ".join(ranking["eadpr"][0].split())
+    assert [*table(page, "[aria-label='Answer awareness'] .means")] == ["dpr", "eadpr"]
+    assert "eadpr 75.0 at 1, 75.0 at 2" in page.locator(".plot svg").get_attribute("aria-label")
     term = page.get_by_role("button", name="AA", exact=True)
     term.focus()
     assert "without the answer" in page.locator("#tip").inner_text()
@@ -110,9 +123,10 @@ def test_the_overview_shows_means_differences_and_explains_itself(visit):
 
 def test_sentences_of_the_report_stand_below_the_table_as_text(visit, toy, tmp_path):
     folder = shutil.copytree(toy.parent, tmp_path / "toy")
-    notes = {"collection": ["**eadpr** is <b>best</b>: `eadpr publish`."], "counts": ""}
-    files.write_json(folder / "toy" / "notes.json", notes | {"sets": {"main/dev": ["Low."], "more/dev": []}})
-    explore.run(explorer_toy.paths(folder), tmp_path / "page.html", "toy", REPORT, SETS)
+    notes = files.read_json(folder / "toy" / "notes.json")
+    notes |= {"collection": ["**eadpr** is <b>best</b>: `eadpr publish`."], "sets": {"main/dev": ["Low."]}}
+    files.write_json(folder / "toy" / "notes.json", notes)
+    explore.run(explorer_toy.paths(folder), tmp_path / "page.html", "toy", REPORT, SETS, {})
     page = visit("", tmp_path / "page.html")
     assert texts(page, ".note") == ["eadpr is <b>best</b>: eadpr publish.", "Low."]
     assert (texts(page, ".note strong"), texts(page, ".note code")) == (["eadpr"], ["eadpr publish"])
@@ -124,9 +138,9 @@ def test_sentences_of_the_report_stand_below_the_table_as_text(visit, toy, tmp_p
 def test_what_intervals_do_not_say_of_other_trainings_is_said(visit, toy, tmp_path, dpr, eadpr, alone):
     """BM25 has none, so that it asks for no such word."""
     settings = REPORT.model_copy(update={"trainings": {"dpr": dpr, "eadpr": eadpr}, "compare": {"dpr": "bm25"}})
-    explore.run(explorer_toy.paths(toy.parent), tmp_path / "page.html", "toy", settings, SETS)
-    said = visit("", tmp_path / "page.html").locator(".means + .soft").inner_text()
-    assert ("over questions alone: it, ▲ and ▼ say nothing of other trainings" in said) is alone
+    explore.run(explorer_toy.paths(toy.parent), tmp_path / "page.html", "toy", settings, SETS, {})
+    said = visit("", tmp_path / "page.html").locator("#footnote").inner_text()
+    assert ("another seed can turn an arrow" in said) is alone
 
 
 def test_filters_leave_the_questions_and_measures_that_one_counts_by_hand(visit):
@@ -137,29 +151,49 @@ def test_filters_leave_the_questions_and_measures_that_one_counts_by_hand(visit)
     assert measures["bm25"] == ["33.3", "100.0", "66.7", "–", "–"]  # ranks 2 2 1
     assert measures["dpr"] == ["0.0", "33.3", "27.8", "66.7", "50.0"]  # ranks 2 - 3; a tie and a cut pair in AA
     assert measures["eadpr"] == ["100.0", "100.0", "100.0", "100.0", "100.0"]
-    page.get_by_label("Type").select_option("when")
+    facet(page, "when").click()
     assert texts(page, ".questions tbody .question") == ["when was the moon landing"]
+    assert texts(page, ".chip") == [
+        f"{chip} × ; take this filter away" for chip in ("when: 1", "eadpr right: 3", "dpr wrong: 4")
+    ]
+    assert facet(page, "who").inner_text().split() == ["who", "+1", "−0", "of", "1"]
+    page.get_by_role("button", name="when: 1").click()
+    assert page.locator("#left").inner_text() == "3 of 4 questions left."
     page.get_by_role("button", name="Clear filters").click()
     page.get_by_label("Change of at least").fill("2")
     assert page.locator("#left").inner_text() == "3 of 4 questions left."  # eadpr over dpr: 1, 3, -2, 2
     page.get_by_role("button", name="eadpr over dpr").click()
     assert texts(page, ".questions tbody td:last-child")[1:-1] == ["▲ 3", "▲ 2", "▼ 2"]
     page.get_by_label("Change of at least").fill("0")
-    page.get_by_label("Relation").select_option("founded by (P112)")
+    facet(page, "founded by").click()
     assert texts(page, ".questions tbody .relation") == ["founded by (P112)"]
     page.get_by_role("button", name="Clear filters").click()
     page.get_by_label("Search questions").fill("NAME remus")
     assert texts(page, ".questions tbody .question") == ["name the twin of Rome's founder"]
-    page.get_by_label("Hops").select_option("2 hops, bridge")
+    facet(page, "2 hops, bridge").click()
     page.get_by_label("Search questions").fill("nobody asked this")
     assert "No question fits" in page.locator(".questions").inner_text()
     assert table(page, "#measures")["dpr"][0] == "–"
 
 
+def test_rank_against_rank_counts_every_question_and_filters_by_a_click(visit):
+    page = visit("#view=questions")
+    assert page.locator(".grid tbody tr").all_inner_texts() == [
+        "1\t\t1\t1\t1",
+        "2\t\t\t\t",
+        "3\t\t\t\t",
+        "none\t\t1\t\t",
+    ]
+    page.get_by_role("button", name="1 with eadpr at none, dpr at 2").click()
+    assert texts(page, ".questions tbody .question") == ["in which film"]
+    assert texts(page, ".chip") == ["eadpr at none, dpr at 2: 1 × ; take this filter away"]
+    assert texts(visit(page.evaluate("location.hash")), "#left") == ["1 of 4 questions left."]
+
+
 def test_the_address_holds_the_whole_state(visit):
     page = visit("#view=questions")
     page.get_by_label("Compare").select_option("bm25")
-    page.get_by_label("Type").select_option("who")
+    facet(page, "who").click()
     page.get_by_role("button", name="bm25 right, dpr wrong").click()
     page.get_by_label("Right: a hit among the first").fill("2")
     page.get_by_label("Search questions").fill("rome")
@@ -167,7 +201,7 @@ def test_the_address_holds_the_whole_state(visit):
     address = page.evaluate("location.hash")
     again = visit(address)
     assert again.evaluate("location.hash") == address
-    assert again.get_by_label("Type").input_value() == "who"
+    assert facet(again, "who").get_attribute("aria-pressed") == "true"
     values = (
         "[...document.querySelectorAll('.filters select, .filters input, #compare select')].map((one) => one.value)"
     )
@@ -198,10 +232,10 @@ def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     forms = table(page, ".forms")
     fell, rose, cut = forms["without its evidence (the distractor)"]
     assert (fell, rose.split()[:2], cut) == ("0.50 −4.50", ["2.50", "+0.50"], "“Romulus”")
-    assert texts(page, ".forms tfoot td") == [
-        "1st; without its evidence below 2nd; without another sentence 1st",
-        "3rd; without its evidence 1st; without another sentence below 2nd",
-        "both were cut alike; evidence counts where the rank falls without it alone",
+    assert texts(page, ".why li") == [
+        "eadpr: 1st; without its evidence below 2nd; without another sentence 1st.",
+        "dpr: 3rd; without its evidence 1st; without another sentence below 2nd. First stands p4, “Romulus”, which"
+        " holds no answer; its sentence that matches best: A title",
     ]
     page.get_by_role("button", name="+0.50").focus()
     assert page.locator("#tip").inner_text().startswith("Higher than the passage as it is")
@@ -218,7 +252,7 @@ def test_hostile_texts_are_shown_as_text(visit):
     assert explorer_toy.HOSTILE in page.locator("article h4").inner_text()
     assert page.evaluate(
         "[document.title, document.images.length, document.querySelectorAll('script[src]').length]"
-    ) == ["toy <b>&: explorer", 0, 0]
+    ) == ["eadpr · toy <b>& · 2026-11-28", 0, 0]
     assert page.locator("h1").inner_text() == "toy <b>&"
 
 

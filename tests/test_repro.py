@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from eadpr.runtime import machine
 from eadpr.runtime.progress import LINES
-from eadpr.studies.repro import main, run_changed
+from eadpr.studies.repro import main, offer_baseline, run_changed
 
 MEET = "touch {0}.began && timeout $LONGEST sh -c 'until [ -e {1}.began ]; do sleep 0.05; done' && cat first > {0}"
 PIPELINE = f"""
@@ -88,6 +89,21 @@ def test_an_error_of_dvc_itself_is_one_line(folder):
     (folder / "dvc.yaml").write_text("stages: [\n")
     with pytest.raises(ValueError, match=r"dvc\.yaml"):
         main()
+
+
+def test_figures_of_another_processor_are_offered_as_ones_own_baseline(folder):
+    metrics, params = Path("toy.json"), Path("params.yaml")
+    metrics.write_text("1\n")
+    params.write_text("a: 1\n")
+    assert offer_baseline(metrics) == ""  # nothing is committed yet
+    author = ["-c", "user.email=test@example.org", "-c", "user.name=test"]
+    for command in (["add", "-A"], [*author, "commit", "-qm", "all"]):
+        subprocess.run(["git", *command], check=True)
+    assert offer_baseline(metrics) == ""
+    metrics.write_text("2\n")
+    assert "git commit -m 'Figures of this machine' dvc.lock toy.json" in offer_baseline(metrics)
+    params.write_text("a: 2\n")
+    assert offer_baseline(metrics) == ""
 
 
 def test_a_killed_run_leaves_no_worker(folder, monkeypatch):

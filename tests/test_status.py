@@ -1,10 +1,11 @@
 """`eadpr status`: what a run would run, by stages by hand and by a small repository of DVC."""
 
+import shutil
 import subprocess
 
 import pytest
 
-from eadpr.studies import status
+from eadpr.studies import provenance, status
 from eadpr.studies.status import Step
 
 STEPS = [
@@ -63,20 +64,27 @@ def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeyp
     assert [step.reasons for step in status.read_steps()] == [["source"], ["counted is missing"]]
 
 
-def test_edits_are_named_with_their_file_unless_it_is_params(tmp_path, monkeypatch):
+def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its_sources(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    own, new = tmp_path / "data/collections/own.yaml", tmp_path / "data/collections/new.yaml"
-    files = {status.PARAMS: "a: 1\n", status.DEFAULTS: "b: {c: 1, d: 1}\n", own.relative_to(tmp_path): "e: 1\n"}
+    own, new = provenance.COLLECTIONS / "own.yaml", provenance.COLLECTIONS / "new.yaml"
+    files = {provenance.PARAMS: "a: 1\nb: {c: 2}\n", provenance.DEFAULTS: "b: {c: 1}\n", own: "settings: {e: 1}\n"}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     subprocess.run(["git", "init", "-q"], check=True)
-    subprocess.run(["git", "add", "-A"], check=True)
-    author = ["-c", "user.email=test@example.org", "-c", "user.name=test"]
-    subprocess.run(["git", *author, "commit", "-qm", "all"], check=True)
+    for day, path in enumerate((".", "dvc.lock"), start=1):
+        (tmp_path / "dvc.lock").write_text(f"what run {day} wrote")
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"2026-01-0{day}T12:00:00")
+        subprocess.run(["git", "add", path], check=True)
+        author = ["-c", "user.email=test@example.org", "-c", "user.name=test"]
+        subprocess.run(["git", *author, "commit", "-qm", "all"], check=True)
     for path, text in files.items():
-        path.write_text(text.replace("1", "2", 1))
-    new.write_text("f: 1\n")
-    edits = ["a=2", "src/eadpr/settings/defaults.yaml:b.c=2"]
-    assert list(status._edits(own.relative_to(tmp_path))) == [*edits, "data/collections/own.yaml:e=2"]
-    assert list(status._edits(new.relative_to(tmp_path))) == edits, "it is not committed yet"
+        path.write_text(text.replace("1", "5", 1))
+    new.write_text("settings: {}\n")
+    edits = ["a=5", "src/eadpr/settings/defaults.yaml:b.c=5"]
+    assert list(provenance.edits("own")) == [*edits, "data/collections/own.yaml:settings.e=5"]
+    assert list(provenance.edits("new")) == edits, "it is not committed yet"
+    commit = {"commit": provenance.git("rev-parse", "--short=7", "HEAD^"), "date": "2026-01-01"}
+    assert provenance.describe_run("new") == {**commit, "edits": edits, "changed": ["b.c=2"]}
+    shutil.rmtree(".git")
+    assert provenance.describe_run("own") == {"changed": ["b.c=2", "e=5"]}

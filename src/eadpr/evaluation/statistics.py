@@ -73,6 +73,17 @@ def paired_bootstrap(
     return Intervals(questions, both, by_training)
 
 
+def bound_equals(interval: Interval, confidence: float, lowest: float) -> Interval:
+    """Return an interval with Wilson's (1927) bounds where all questions have the same share, of which resamples are
+    certain: 0.7 and 1 where 9 of 9 are right. No share is below `lowest`."""
+    if interval.high - interval.low > ROUNDING:
+        return interval
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    beyond = z**2 / (interval.n + z**2)
+    low, high = interval.estimate - beyond, interval.estimate + beyond
+    return interval._replace(low=max(lowest, low), high=min(1.0, high))
+
+
 def _means_of_resamples(differences: NDArray, counts: NDArray, resamples: int, seed: int) -> NDArray:
     """Return shape (resamples, T): the mean of each training over the same drawn questions."""
     n = len(counts)

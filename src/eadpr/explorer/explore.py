@@ -1,6 +1,6 @@
 """The stage `explore`: one HTML file to look at results in, question by question (`eadpr.explorer.page`)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,13 @@ DEPTH = 20  # passages of each ranking
 DIGITS = 5  # of a figure of the overview
 
 
-def run(inputs: ExploreInputs, out: Path, collection: str, settings: ReportArms, sets: Sets) -> str:
-    """Write the page, with the first training of each row of the report, and return a summary of it."""
+def run(
+    inputs: ExploreInputs, out: Path, collection: str, settings: ReportArms, sets: Sets, about: Mapping[str, Any]
+) -> str:
+    """Write the page, with the first training of each row of the report, and return a summary of it.
+
+    `about` may name a commit, its date, edits since, and settings changed from the defaults (`provenance`).
+    """
     shown = [names[0] for names in settings.rows.values()]
     questions = load_questions(inputs.records, read_members(inputs.records, sets.evaluate))
     rankings = [gather.read_ranking(inputs.rankings / name / "evaluate.parquet", questions, DEPTH) for name in shown]
@@ -38,6 +43,7 @@ def run(inputs: ExploreInputs, out: Path, collection: str, settings: ReportArms,
     data = {
         "collection": collection,
         "depth": DEPTH,
+        "about": {**about, "bases": settings.bases, "seeds": settings.seeds},
         "arms": shown,
         "descriptions": [words.describe_ranking(name, settings) for name in shown],
         "evidence": words.EVIDENCE.get(settings.strategy, f"evidence: what “{settings.strategy}” takes for it"),
@@ -48,7 +54,7 @@ def run(inputs: ExploreInputs, out: Path, collection: str, settings: ReportArms,
     store = PassageStore(inputs.records / "passages.parquet")
     rows = store.rows([*numbers])
     texts = map(list, zip(numbers, store.titles(rows), store.texts(rows), strict=True))
-    page = make_page(collection, data, details, texts)
+    page = make_page(collection, about.get("date", ""), data, details, texts)
     with files.replacing(out) as temporary:
         temporary.write_bytes(page)
     return f"{len(questions.ids):,} questions, {len(shown)} rankings, {len(page) / 1e6:.1f} MB in {out}"
@@ -90,7 +96,7 @@ def _measures(
         "deepest": deepest,
         "rows": list(settings.rows),
         "confidence": settings.confidence,
-        "metrics": {name: [md.title(name), md.explain(name), name in AWARENESS] for name in columns},
+        "metrics": {name: [md.title(name), md.explain(name), name in (*AWARENESS, "evidence1")] for name in columns},
         "first": [[round(1 / value) if value else 0 for value in of_ranking] for of_ranking in reciprocal],
         "values": values,
         "overview": {name: _make_overview(name, rows, settings) for name in questions.members},

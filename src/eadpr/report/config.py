@@ -69,7 +69,8 @@ class ReportArms(Report):
 
     `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds.
     `fused` names rankings made of two, or of paths; `one_hop` maps a ranking of paths to the arm of its examples.
-    `of_paths` names the readers of kind paths. `strategy` is the one of probe.
+    `of_paths` names the readers of kind paths. `strategy` is the one of probe. `bases` are the first encoders' models,
+    `seeds` those of the trainings.
     """
 
     trainings: dict[str, list[str]] = Field(min_length=1)
@@ -79,6 +80,8 @@ class ReportArms(Report):
     reading: MeasuredBy
     of_paths: list[str]
     strategy: Strategy
+    bases: list[str]
+    seeds: list[int]
 
     @property
     def rows(self) -> Rows:

@@ -1,7 +1,8 @@
-"""The counts behind the tables, which the stages wrote to reports of their own, and how many were left out."""
+"""The file counts.md: what the figures rest on, and what was left out, as the stages wrote it to their reports."""
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,10 @@ import pandas as pd
 from eadpr.evaluation.awareness import AWARENESS, CUT, WITHOUT
 from eadpr.evaluation.statistics import Interval
 from eadpr.report import markdown as md
+from eadpr.report.config import ReportArms, ReportInputs
 from eadpr.runtime import files
 
-QUESTIONS = {
-    "n": "questions",
-    "n_ranked": "with a ranking",
-    "n_without_answers": "without answers that a text can hold, judged by passage id",
-    "n_unjudged": "with neither such answers nor relevant passages, always wrong",
-    "n_relevant": "with relevant passages given by id",
-    "n_supporting": "with supporting passages",
-}
+QUESTIONS = dict(md.WORDS["questions"])
 for metric, compared in AWARENESS.items():
     if compared.beyond:
         QUESTIONS |= {
@@ -27,17 +22,18 @@ for metric, compared in AWARENESS.items():
             f"n_{metric}{CUT}": f"left out, {compared.beyond}",
             f"n_{metric}{WITHOUT}": "left out without a placebo",
         }
-TRAINING = {
-    "questions": "questions",
-    "left_out": "left out without an example of each hop",
-    "questions_per_epoch": "asked per epoch",
-    "without_negatives": "without negatives",
-    "without_distractor": "examples without a distractor",
-    "without_placebo": "examples without a placebo",
-    "without_rest": "examples without evidence or without a rest that the encoder reads",
-    "truncated": "examples with evidence or placebo beyond the cut",
-    "masked": "false negatives masked per step in the end",
-}
+
+
+def counts_page(inputs: ReportInputs, by_row: Mapping[str, Any], settings: ReportArms) -> str:
+    """Return the Markdown of the file; `by_row` maps each row of the main table to its metrics file."""
+    trainings = [*chain.from_iterable(settings.trainings.values())]
+    lines = [
+        *count_questions(by_row),
+        *count_negatives(inputs.negatives, trainings),
+        *count_training(inputs.training, inputs.examples, [*trainings, *settings.one_hop]),
+    ]
+    parts = ["# What the figures rest on", "\n".join(lines), distractor_table(inputs.distractors)]
+    return "\n\n".join([*parts, *evidence_table(inputs.accuracy)]) + "\n"
 
 
 def count_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -49,7 +45,7 @@ def count_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def count_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
-    texts = {arm: _list(_numbers(files.read_json(folder / arm / "report.json"))) for arm in arms}
+    texts = {arm: _list(_numbers(files.read_json(folder / arm / "report.json")), md.WORDS["negatives"]) for arm in arms}
     return _group_arms("negatives", texts)
 
 
@@ -59,7 +55,7 @@ def count_training(training: Path, examples: Path, arms: Sequence[str]) -> list[
     for arm in arms:
         log, path = files.read_json(training / arm / "metrics.json"), examples / arm / "report.json"
         last = {name.rpartition(".")[2]: value for name, value in _numbers(log).items()}
-        parts = [_list(last, TRAINING)] if log["steps"] else []
+        parts = [_list(last, md.WORDS["training"])] if log["steps"] else []
         counted = files.read_json(path)["train"] if path.exists() else {}
         if counted.get("forms"):
             parts.append(f"forms of distractors: {_list(counted['forms'])}")
@@ -74,8 +70,9 @@ def distractor_table(folder: Path) -> str:
         for strategy, forms in strategies.items():
             for form, count in forms.items():
                 numbers = (f"{count[key]:,}" for key in ("pairs", "kept"))
-                rows.append([f"{strategy}, {form}, {name}", *numbers, _list(count["dropped"]) or md.NONE])
-    return md.table(["distractors and placebos", "pairs", "kept", "dropped"], sorted(rows))
+                what = f"{name}: {md.WORDS['forms'][form]} {md.WORDS['removed'][strategy]}"
+                rows.append([what, *numbers, _list(count["dropped"]) or md.NONE])
+    return md.table(["passages", "pairs", "kept", "left out"], sorted(rows))
 
 
 def evidence_table(path: Path) -> list[str]:

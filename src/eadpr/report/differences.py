@@ -13,7 +13,7 @@ import pandas as pd
 
 from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import Outcomes, together
-from eadpr.evaluation.statistics import Interval, holm, paired_bootstrap, paired_randomisation
+from eadpr.evaluation.statistics import Interval, bound_equals, holm, paired_bootstrap, paired_randomisation
 from eadpr.report import markdown as md
 from eadpr.report.config import UNTRAINED, Pairs, Sampling
 
@@ -47,28 +47,30 @@ def compare(sides: Iterable[Sides], sampling: Sampling) -> list[Difference | Non
     """
     results: list[Difference | None] = []
     options = sampling.model_dump(include=set(Sampling.model_fields))
-    single = defaultdict(list)  # by the counts of values per question: place, differences
+    single = defaultdict(list)  # by the counts of values per question: place, least difference, differences
     for first, second, fixed in sides:
         sums, counts = together([*first, *second])
         pair = sums[: len(first)], sums[len(first) :]
         if second and len(first) != len(second) and not (fixed and 1 in (len(first), len(second))):
             pair = tuple(side.mean(axis=0, keepdims=True) for side in pair)
         results.append(None)
+        lowest = -1.0 if second else 0.0
         if not len(counts):
             continue
         if max(map(len, pair)) == 1:
-            single[counts.tobytes()].append((len(results) - 1, pair[0][0] - pair[1].sum(axis=0)))
+            single[counts.tobytes()].append((len(results) - 1, lowest, pair[0][0] - pair[1].sum(axis=0)))
             continue
         p = None
         if second:
             p = paired_randomisation(*pair, counts=counts, resamples=sampling.resamples, seed=sampling.seed)
         other = pair[1] if second else np.zeros_like(pair[0])
-        results[-1] = Difference(paired_bootstrap(pair[0], other, counts=counts, **options).both, p)
+        both = paired_bootstrap(pair[0], other, counts=counts, **options).both
+        results[-1] = Difference(bound_equals(both, sampling.confidence, lowest), p)
     for key, group in single.items():
-        counts, values = np.frombuffer(key, np.int64), np.array([differences for _, differences in group])
+        counts, values = np.frombuffer(key, np.int64), np.array([differences for *_, differences in group])
         boot = paired_bootstrap(values, np.zeros_like(values), counts=counts, **options)
-        for (place, _), interval in zip(group, boot.each, strict=True):
-            results[place] = Difference(interval)
+        for (place, lowest, _), interval in zip(group, boot.each, strict=True):
+            results[place] = Difference(bound_equals(interval, sampling.confidence, lowest))
     return results
 
 

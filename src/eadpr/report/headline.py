@@ -1,6 +1,6 @@
-"""The headline of a run: a small table, what it says in words, and where to look next."""
+"""The headline of a run: a small table, what it says in two sentences, and where to look next."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -13,47 +13,62 @@ from eadpr.report.summary import select_set
 FILE = "headline.md"  # in the report's folder
 # Kinds of columns, and how many of each, in this order.
 COLUMNS = [(("top", "id_top"), 2), (("mrr", "id_mrr"), 1), (("controlled_aa_evidence",), 1), (("evidence1",), 1)]
+PASSAGES = {"top": "an answering passage", "id_top": "a relevant passage"}
 
 
-def headline(
-    collection: str,
-    name: str,
-    means: pd.DataFrame,
-    outcomes: Mapping[str, Outcomes],
-    settings: ReportArms,
-    best: str | None,
-) -> str:
-    """Return the Markdown of the question set `name`; `best` is the arm that validation prefers."""
-    means = select_set(means, name)
-    columns = [
+def headline(collection: str, means: pd.DataFrame, settings: ReportArms, said: Sequence[str]) -> str:
+    """Return the Markdown of a question set; `means` are over all of its questions, `said` its sentences."""
+    plain = means.assign(n=float("nan"))  # without the number of pairs
+    more = (
+        f"Why: open reports/{collection}.html. All tables: reports/{collection}/table.md. Another setting:"
+        " `dvc exp run -S loss.tau1=0.5`; `eadpr status` says beforehand what will run."
+    )
+    parts = [md.pivot(plain, ["%"], list(settings.rows), select_columns(settings)), " ".join(said), more]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def select_columns(settings: ReportArms) -> list[str]:
+    return [
         column
         for kinds, count in COLUMNS
         for column in [c for c in settings.columns if c in kinds or c.rstrip("0123456789") in kinds][:count]
     ]
-    plain = means.assign(n=float("nan"))  # without the number of pairs
-    parts = [md.pivot(plain, ["%"], list(settings.rows), columns)]
-    best = best or list(settings.trainings)[-1]
+
+
+def choose_arm(settings: ReportArms) -> str:
+    """Return the arm that a headline is about where validation prefers none: the last that was trained."""
+    return [UNTRAINED, *(arm for arm in settings.trainings if arm != UNTRAINED)][-1]
+
+
+def sentences(
+    name: str, means: pd.DataFrame, outcomes: Mapping[str, Outcomes], settings: ReportArms, best: str
+) -> list[str]:
+    """Compare the arm `best` with the baseline, or with the untrained encoder, in the question set `name`; nothing
+    where there is no hit to count or nothing to compare with."""
     reference = (
         settings.baseline if settings.baseline in settings.trainings and best != settings.baseline else UNTRAINED
     )
-    if columns and reference in settings.trainings and reference != best:
-        parts.append(_compare(name, best, reference, columns[0], outcomes, settings))
-    parts.append(
-        f"Why: open reports/{collection}.html. All tables: reports/{collection}/table.md. Another setting:"
-        " `dvc exp run -S loss.tau1=0.5`; `eadpr status` says beforehand what will run."
-    )
-    return "\n\n".join(parts) + "\n"
-
-
-def _compare(
-    name: str, best: str, reference: str, column: str, outcomes: Mapping[str, Outcomes], settings: ReportArms
-) -> str:
+    column = [*select_columns(settings), ""][0]
+    kind = column.rstrip("0123456789")
+    if kind not in PASSAGES or reference not in settings.trainings or reference == best:
+        return []
     sides = [outcomes[arm].of_trainings(name, column) for arm in (best, reference)]
     (difference,) = compare([(*sides, is_fixed(best, reference))], settings)
-    counts = {len(settings.trainings[arm]) for arm in (best, reference)}
-    seeds = "one training each, and another seed gives another" if counts == {1} else f"{max(counts)} trainings"
-    points = md.bounded(difference.interval, sign="+") if difference else md.NONE
-    return (
-        f"{md.title(column)} of {best} − {reference}: {points} points over"
-        f" {len(sides[0][0]):,} questions ({100 * settings.confidence:g} % interval; {seeds})."
+    shares = select_set(means, name).query("metric == @column").set_index("row")["mean"]
+    if difference is None or not {best, reference} <= {*shares.index}:
+        return []
+    k = column.removeprefix(kind)
+    place = f"puts {PASSAGES[kind]} first" if k == "1" else f"has {PASSAGES[kind]} among the first {k}"
+    points, low, high = (100 * value for value in difference.interval[:3])
+    bounds = f"{low:.1f} to {high:.1f}" if low >= 0 else f"{low:+.1f} to {high:+.1f}"
+    counts = sorted({len(settings.trainings[arm]) for arm in (best, reference)} - {1})
+    seeds = (
+        f"These are means of up to {counts[-1]} trainings."
+        if counts
+        else "Each was trained once: another seed gives other figures, on atlas by about 3 points."
     )
+    return [
+        f"{best} {place} for {100 * shares[best]:.1f} % of {len(sides[0][0]):,} questions, {reference} for"
+        f" {100 * shares[reference]:.1f}: {points:+.1f} points ({100 * settings.confidence:g} %: {bounds}).",
+        seeds,
+    ]

@@ -1,7 +1,9 @@
 """Markdown of the report: cells, tables, titles of metrics and what they mean. Shares are shown in per cent."""
 
 import math
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,27 +12,8 @@ from eadpr.evaluation.awareness import AWARENESS
 from eadpr.evaluation.statistics import Interval
 
 NONE = "–"
-# By metric, most without its cut-off; answer awareness has its own.
-TITLES = {
-    "top": "top-{}", "mrr": "MRR@{}", "id_top": "top-{} by id", "id_mrr": "MRR@{} by id", "ndcg": "nDCG@{}",
-    "map": "MAP@{}", "recall": "recall@{}", "all": "R-all@{}", "pr": "PR@{}",
-    "path_recall": "path recall@{}", "hop1_recall": "1-recall@{}",
-    "em_": "EM, top-{}", "f1_": "F1, top-{}", "em": "answer EM", "f1": "answer F1", "sp_em": "support EM",
-    "sp_f1": "support F1", "joint_em": "joint EM", "joint_f1": "joint F1",
-    "evidence": "evidence@{}",
-}  # fmt: skip
-# What the columns of the report and of the explorer mean.
-MEANINGS = {
-    "top": "questions with a hit among the first k: a passage that holds an answer, or a relevant one if no text can",
-    "mrr": "mean of 1 / rank of the first such hit, 0 where none is among the first k",
-    "id_top": "questions with a relevant passage among the first k, by what the source names",
-    "id_mrr": "mean of 1 / rank of the first relevant passage, 0 where none is among the first k",
-    "map": "mean precision at the ranks of the relevant passages among the first k",
-    "ndcg": "how high the relevant passages stand among the first k; 100 is the best order",
-    "recall": "share of the relevant passages that are among the first k",
-    "all": "questions with all supporting passages among the first k",
-    "evidence": "of questions whose first passage holds annotated evidence, those that match best a sentence with it",
-}
+WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+TITLES, MEANINGS = WORDS["titles"], WORDS["meanings"]
 
 
 def title(metric: str) -> str:

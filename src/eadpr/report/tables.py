@@ -22,6 +22,7 @@ from eadpr.supervision.config import PLACEBOS, Strategy
 from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
 
 COSINE = 1.001  # no score is larger, but for rounding
+FEWEST = 30  # questions or pairs behind a table by kind
 PATH_MEASURES = ("all", "pr", "path_recall", "hop1_recall")  # each at k
 
 
@@ -145,7 +146,7 @@ def tables_by_kind(means: pd.DataFrame, metrics_by_kind: Mapping[KindName, Seque
             for group in KINDS[kind].groups or sorted(counts.index):
                 if group in counts:
                     labels[group] = [group, "/".join(f"{n:,.0f}" for n in sorted(counts[group]))]
-            if labels:
+            if labels and counts.map(max).sum() >= FEWEST:
                 head = [kind.replace("_", " "), "pairs" if metric in AWARENESS else "questions"]
                 rows, groups = list(groups["row"].unique()), groups.assign(n=np.nan)
                 table = md.pivot(groups, head, labels, rows, row_key="group", column_key="row")

@@ -7,7 +7,6 @@ stands in sections that the stage adds.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,13 @@ import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.kinds import positions
-from eadpr.report import counts, plots
+from eadpr.report import plots
 from eadpr.report.config import ReportArms, ReportInputs
+from eadpr.report.counts import counts_page
 from eadpr.report.headline import FILE as HEADLINE
-from eadpr.report.headline import headline
+from eadpr.report.headline import choose_arm, headline, sentences
 from eadpr.report.notes import NOTES, command_for_few, note_few, note_lower, note_validation, read_validation
-from eadpr.report.summary import load_rows, nest_means
+from eadpr.report.summary import load_rows, nest_means, select_set
 from eadpr.report.tables import score_table, share_longer, tables_of_set
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
@@ -46,27 +46,30 @@ def run(
     lower = {name: note_lower(name, measured.outcomes, settings, out.name) for name in sets.evaluate}
     preferred = note_validation(inputs.training, [*settings.trainings])
     validation = read_validation(inputs.training, [*settings.trainings])
-    best = validation and validation.preferred
-    top = headline(out.name, sets.evaluate[0], means, measured.outcomes, settings, best)
+    best = validation.preferred if validation else choose_arm(settings)
+    said = {name: sentences(name, means, measured.outcomes, settings, best) for name in sets.evaluate}
     records = files.read_json(inputs.records / "report.json")
     few = note_few(records["sets"], sets)
-    notes = [*([f"{few} What works: `{command_for_few(out.name)}`"] if few else []), *preferred]
-    unheld = [f"{records['unheld']}."] if records.get("unheld") else []
-    parts = [f"# {out.name}: {passages:,} passages", *unheld, *notes]
+    warnings = [f"{records['unheld']}."] if records.get("unheld") else []
+    warnings += [*([f"{few} What works: `{command_for_few(out.name)}`"] if few else []), *preferred]
+    parts = [f"# {out.name}: {passages:,} passages", *warnings]
     for name in sets.evaluate:
         longer = share_longer(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
         parts += tables_of_set(name, means, measured.outcomes, longer, lower[name], settings)
         parts += score_table(inputs.records, inputs.pairs, name, settings.trainings)
-    counted = _counts(inputs, by_row, settings)
-    parts += ["## Counts", *counted]
+    parts.append("What these figures rest on, and what was left out, stands in [counts.md](counts.md).")
+    counted = counts_page(inputs, by_row, settings)
     with files.new_folder(out) as folder:
         plots.write_plots(folder, measured, settings, sets.evaluate, inputs.training)
-        files.write_json(folder / NOTES, {"collection": notes, "sets": lower, "counts": "\n\n".join(counted)})
+        notes = {"headlines": said, "collection": warnings, "sets": lower, "passages": passages, "counts": counted}
+        files.write_json(folder / NOTES, notes)
+        files.write_text(folder / "counts.md", counted)
         for section in more:
             parts += section(folder, measured.trainings)
         markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
-        files.write_text(folder / HEADLINE, top)
+        first = sets.evaluate[0]
+        files.write_text(folder / HEADLINE, headline(out.name, select_set(means, first), settings, said[first]))
         for name, of_training in measured.trainings.groupby("row"):
             files.write_json(folder / "metrics" / f"{name}.json", nest_means(of_training))
     files.write_json(metrics, headlines(by_row, inputs.accuracy, settings.columns, sets.evaluate[0]))
@@ -90,14 +93,3 @@ def headlines(
     if "accuracy" in evidence:
         shown["evidence"] = {"accuracy": evidence["accuracy"]}
     return shown
-
-
-def _counts(inputs: ReportInputs, by_row: dict[str, Any], settings: ReportArms) -> list[str]:
-    trainings = [*chain.from_iterable(settings.trainings.values())]
-    lines = [
-        *counts.count_questions(by_row),
-        *counts.count_negatives(inputs.negatives, trainings),
-        *counts.count_training(inputs.training, inputs.examples, [*trainings, *settings.one_hop]),
-    ]
-    table = counts.distractor_table(inputs.distractors)
-    return ["\n".join(lines), table, *counts.evidence_table(inputs.accuracy)]

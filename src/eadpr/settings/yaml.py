@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -55,16 +55,17 @@ def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def own_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that the active collection overrides, by dotted name."""
-    return dict(_leaves(of_collection(values, values["collection"])["settings"]))
+    return flatten(of_collection(values, values["collection"])["settings"])
 
 
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value that is no mapping, with its dotted name."""
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return every value that is no mapping, by dotted name."""
+    leaves = {}
     for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+        leaves |= (
+            flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else {f"{prefix}{key}": value}
+        )
+    return leaves
 
 
 def collection_file(name: str, *, params: Path) -> Path:

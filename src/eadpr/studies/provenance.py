@@ -1,11 +1,18 @@
-"""The commit that a table was measured at."""
+"""The commit that a table or page was measured at, and settings that differ from it and from the defaults."""
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from eadpr.settings.yaml import COLLECTIONS, PARAMS, flatten, read_yaml
+from eadpr.studies.overrides import make_overrides
 
 # Code and settings. What a run writes, dvc.lock, metrics and tables, may differ from the commit.
 SOURCES = ("src", "stages", "dvc.yaml", "params.yaml", "data/studies", "data/collections")
+DEFAULTS = Path("src/eadpr/settings/defaults.yaml")
 FOLDER = "FOLDER"  # stands for a path of this machine
 _ABSOLUTE = re.compile(r"(?<![\w.:/~-])/[\w./+-]+")
 
@@ -14,6 +21,40 @@ def commit() -> str:
     """Return the commit of this checkout, with a word where code or settings differ from it."""
     name = git("rev-parse", "--short=7", "HEAD")
     return f"{name} with uncommitted changes" if git("status", "--porcelain", "--", *SOURCES) else name
+
+
+def describe_run(collection: str) -> dict[str, Any]:
+    """Return the last commit that changed code or settings, its date, and what differs from it and from the defaults.
+
+    What a run writes is no part of these, so that a clone of the commit that holds it makes the same page of it.
+    """
+    over, defaults = flatten(read_yaml(PARAMS)), flatten(read_yaml(DEFAULTS))
+    own = flatten(read_yaml(COLLECTIONS / f"{collection}.yaml")["settings"])
+    changed = [f"{key}={value}" for key, value in ({k: v for k, v in over.items() if k in defaults} | own).items()]
+    if not (last := last_change()):
+        return {"changed": changed}
+    return {"commit": last[0], "date": last[1], "edits": [*edits(collection)], "changed": changed}
+
+
+def last_change() -> list[str]:
+    """Return name and date of the last commit that changed code or settings; nothing where there is none."""
+    try:
+        return git("log", "-1", "--abbrev=7", "--format=%h %cs", "--", *SOURCES).split()
+    except ValueError:
+        return []
+
+
+def edits(collection: str) -> Iterator[str]:
+    """Yield the settings that differ from the commit."""
+    for path in (PARAMS, DEFAULTS, COLLECTIONS / f"{collection}.yaml"):
+        if not git("ls-tree", "HEAD", "--", str(path)):  # not committed yet
+            continue
+        with TemporaryDirectory() as temporary:
+            committed = Path(temporary) / path.name
+            committed.write_text(git("show", f"HEAD:./{path}"), encoding="utf-8")
+            changes = list(make_overrides(read_yaml(committed), read_yaml(path)))
+        place = "" if path == PARAMS else f"{path}:"
+        yield from (place + change.removeprefix("++") for change in changes)
 
 
 def git(*arguments: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from eadpr.runtime import machine
 from eadpr.runtime.progress import LINES
 from eadpr.settings.command import active_collection
+from eadpr.studies.provenance import SOURCES, git, last_change
 
 AT_ONCE = 2  # one where there is a GPU, whose memory a training may need
 
@@ -28,7 +29,22 @@ def main() -> str:
         run_changed()
     except DvcException as error:
         raise ValueError(_describe(error)) from error
-    return (Path("reports") / active_collection() / "headline.md").read_text(encoding="utf-8")
+    collection = active_collection()
+    headline = (Path("reports") / collection / "headline.md").read_text(encoding="utf-8")
+    return headline + offer_baseline(Path("metrics") / f"{collection}.json")
+
+
+def offer_baseline(metrics: Path) -> str:
+    """Say why `metrics` differ from the commit though code and settings do not, and how they become the baseline."""
+    if not last_change() or git("status", "--porcelain", "--", *SOURCES):
+        return ""
+    if not git("diff", "--name-only", "HEAD", "--", str(metrics)):
+        return ""
+    return (
+        "\nThese figures are not the committed ones: with the same code and settings, they differ by processor."
+        " `dvc metrics diff` compares with your own after\n"
+        f"  git commit -m 'Figures of this machine' dvc.lock {metrics}\n"
+    )
 
 
 def run_changed() -> None:

@@ -13,11 +13,10 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from eadpr.settings.resolve import load, write_configs
-from eadpr.settings.yaml import COLLECTIONS, read_yaml
+from eadpr.settings.yaml import PARAMS
 from eadpr.studies.overrides import make_overrides
-from eadpr.studies.provenance import git
+from eadpr.studies.provenance import edits
 
-PARAMS, DEFAULTS = Path("params.yaml"), Path("src/eadpr/settings/defaults.yaml")
 CONFIGS = "configs"  # the stage that every edit runs; it takes a second
 
 
@@ -41,7 +40,7 @@ def main() -> str:
         write_configs(values, Path(temporary))
         files = {str(folder / path.relative_to(temporary)): path.read_bytes() for path in Path(temporary).rglob("*.*")}
     stale, later = find_stale(read_steps(), {path: md5(content) for path, content in files.items()})
-    lines = [f"differs from the commit: {change}" for change in _edits(COLLECTIONS / f"{values['collection']}.yaml")]
+    lines = [f"differs from the commit: {change}" for change in edits(values["collection"])]
     lines += [f"{name} will run: {', '.join(_causes(paths, files))}" for name, paths in stale.items()]
     if later:
         lines.append(f"{len(later)} may run, if what these write changes: {', '.join(later)}")
@@ -108,18 +107,6 @@ def overlap(path: str, other: str) -> bool:
 
 def md5(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()
-
-
-def _edits(collection: Path) -> Iterator[str]:
-    for path in (PARAMS, DEFAULTS, collection):
-        if not git("ls-tree", "HEAD", "--", str(path)):  # not committed yet
-            continue
-        with TemporaryDirectory() as temporary:
-            committed = Path(temporary) / path.name
-            committed.write_text(git("show", f"HEAD:./{path}"), encoding="utf-8")
-            changes = list(make_overrides(read_yaml(committed), read_yaml(path)))
-        place = "" if path == PARAMS else f"{path}:"
-        yield from (place + change.removeprefix("++") for change in changes)
 
 
 def _causes(paths: Iterable[str], files: Mapping[str, bytes]) -> Iterator[str]:

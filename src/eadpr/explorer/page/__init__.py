@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Any
 
 MODULES = (
-    "dom.js", "data.js", "state.js", "select.js", "overview.js", "table.js", "question.js", "main.js",
+    "dom.js", "data.js", "state.js", "select.js", "plot.js", "overview.js", "facets.js", "table.js", "question.js",
+    "main.js",
 )  # fmt: skip
 TEMPLATE, STYLE = "page.html", "style.css"
 QUESTIONS, PASSAGES = 128, 512  # unpacked together
 _FIELD = re.compile(r"\{\{(\w+)\}\}")
 
 
-def make_page(title: str, columns: dict[str, Any], details: Iterable[Any], texts: Iterable[Any]) -> bytes:
+def make_page(title: str, date: str, columns: dict[str, Any], details: Iterable[Any], texts: Iterable[Any]) -> bytes:
     """Return the HTML: `columns` of all questions, `details` of each question, `texts` of each passage."""
     columns = columns | {"blocks": {"details": QUESTIONS, "texts": PASSAGES}}
     scripts = [f'<script type="text/plain" id="columns">{pack(columns)}</script>']
@@ -36,7 +37,8 @@ def make_page(title: str, columns: dict[str, Any], details: Iterable[Any], texts
             count += 1
     script, style = _join_modules(), _read(STYLE)
     fields = {
-        "title": html.escape(title),
+        "title": html.escape(" · ".join(filter(None, ["eadpr", title, date]))),
+        "collection": html.escape(title),
         "script_hash": _hash(script),
         "style_hash": _hash(style),
         "style": style,

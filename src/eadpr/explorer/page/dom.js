@@ -51,6 +51,11 @@ export function select(label, options, value, change) {
   return h("label", {}, h("span", {}, label), h("select", { change: (event) => change(event.target.value) }, made));
 }
 
+/* The colour of an arm, by its row. */
+export function swatch(i) {
+  return h("span", { class: `swatch series${i % 10}`, "aria-hidden": "true" });
+}
+
 export function per100(share, digits = 1) {
   return share === null || Number.isNaN(share) ? "–" : (100 * share).toFixed(digits);
 }

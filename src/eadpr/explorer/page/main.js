@@ -4,10 +4,12 @@ import { load, loadQuestion } from "./data.js";
 import { VIEWS, read, written } from "./state.js";
 import { left } from "./select.js";
 import { meansTable, overview } from "./overview.js";
+import { chips, facets } from "./facets.js";
 import { QuestionTable, columns, filters, measures } from "./table.js";
 import { question } from "./question.js";
 
 let data, state, rows, table, later;
+let top = 0; // of the questions, to come back to
 let shown = ""; // what of the page stands already, so that typing draws the table alone
 
 function say(text) {
@@ -52,25 +54,30 @@ function chrome() {
 
 function drawQuestions(typing) {
   table ||= new QuestionTable(data, go);
-  const above = h("div", { id: "above" }, ...measures(data, state, rows));
-  const focused = focusedName();
-  if (shown !== "questions") byId("main").replaceChildren(h("h2", { class: "unseen" }, "Questions"), filters(data, state, go), above, table.box);
-  else {
-    byId("above").replaceWith(above);
-    if (!typing) document.querySelector(".filters").replaceWith(filters(data, state, go));
-  }
-  if (!typing) refocus(focused);
+  const wide = matchMedia("(min-width: 1000px)").matches; // else filters and measures are folded, above the questions
+  const parts = {
+    filters: () => filters(data, state, go),
+    facets: () => facets(data, state, go),
+    above: () => h("div", { class: "above" }, chips(data, state, go), measures(data, state, rows, wide)),
+  };
+  if (shown !== "questions") {
+    byId("main").replaceChildren(h("h2", { class: "unseen" }, "Questions"), h("div", { class: "two" },
+      h("details", { class: "side", open: wide }, h("summary", {}, "Filters"), parts.filters(), parts.facets()),
+      h("div", {}, parts.above(), table.element)));
+    requestAnimationFrame(() => scrollTo(0, top));
+  } else Object.entries(parts).filter(([name]) => !(typing && name === "filters")).forEach(([name, make]) => redraw(name, make()));
   table.show(state, rows);
 }
 
-/* Filters are drawn anew when one changes; the one that had the focus keeps it. */
-function focusedName() {
-  const form = document.activeElement?.closest?.(".filters");
-  return form ? [...form.elements].indexOf(document.activeElement) : -1;
-}
-
-function refocus(place) {
-  document.querySelector(".filters")?.elements[place]?.focus();
+/* What is drawn anew keeps the focus where it was; a chip that went leaves it to the number of questions. */
+function redraw(name, element) {
+  const old = document.querySelector(`.${name}`);
+  const reached = (within) => [...within.querySelectorAll("button, input, select, summary")];
+  const place = reached(old).indexOf(document.activeElement);
+  const open = [...old.querySelectorAll("details")].map((one) => one.open);
+  element.querySelectorAll("details").forEach((one, i) => (one.open = open[i] ?? one.open));
+  old.replaceWith(element);
+  if (place >= 0) (name === "above" ? byId("left") : reached(element)[place])?.focus({ preventScroll: true });
 }
 
 async function drawQuestion() {
@@ -84,6 +91,7 @@ async function drawQuestion() {
   if (at < 0) around.after = data.ids[rows[0]];
   byId("main").replaceChildren(...question(data, state, place, found, go, around).flat(2));
   if (shown !== asked) {
+    if (shown === "questions") top = scrollY;
     byId("heading").focus({ preventScroll: true });
     scrollTo(0, 0);
   }
@@ -100,7 +108,7 @@ async function contents() {
     return [`${data.collection}-${state.question}`, ["arm", "rank", "score", "id", "title", "text", "holds_answer", "positive"], lines];
   }
   if (state.view === "overview") return [`${data.collection}-overview`, ...meansTable(data, data.overview[state.set])];
-  const shown = columns(data, state);
+  const shown = columns(data, state, data.arms);
   return [`${data.collection}-questions`, ["id", ...shown.map(([key]) => key), "answers"],
     rows.map((i) => [data.ids[i], ...shown.map(([, , of]) => of(i)), data.answers[i].join("; ")])];
 }
@@ -134,7 +142,7 @@ function key(event) {
     byId("find").focus();
   } else if (!typing && (event.key === "j" || event.key === "k")) {
     const by = event.key === "j" ? 1 : -1;
-    if (!state.question && state.view === "questions") return table.move(table.box.contains(document.activeElement) ? by : 0);
+    if (!state.question && state.view === "questions") return table.move(table.element.contains(document.activeElement) ? by : 0);
     const next = rows[state.question ? rows.indexOf(data.place.get(state.question)) + by : 0];
     if (next !== undefined) {
       go({ question: data.ids[next] });

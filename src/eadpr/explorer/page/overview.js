@@ -1,19 +1,37 @@
-/* The overview of a question set. */
-import { h, per100, signed, term } from "./dom.js";
+/* The overview of a question set: what was found in a sentence, ranking and awareness of every arm, what it rests on. */
+import { h, per100, signed, swatch, term } from "./dom.js";
 import { FIXED } from "./state.js";
+import { topK } from "./plot.js";
 
 export function overview(data, state, go) {
   const of = data.overview[state.set];
+  const questions = `${state.set}: ${data.sets[state.set].length.toLocaleString("en")} questions`;
+  const [headline, ...more] = data.notes.headlines[state.set];
+  const kinds = [false, true].map((aware) => Object.keys(data.metrics).filter((metric) => data.metrics[metric][2] === aware));
   return [
-    h("h2", {}, `${state.set}: ${data.sets[state.set].length.toLocaleString("en")} questions`),
-    means(data, of),
-    [...data.notes.collection, ...data.notes.sets[state.set]].map(note),
+    h("h2", { id: "headline" }, headline || questions),
+    more.length > 0 && h("p", {}, more.join(" ")),
+    about(data, questions),
+    h("div", { class: "beside" }, block(data, state, "Ranking", kinds[0]), topK(data, state)),
+    kinds[1].length > 0 && block(data, state, "Answer awareness", kinds[1]),
+    footnote(data, of),
     h("p", { class: "next" }, h("button", { type: "button", class: "main",
       click: () => go({ view: "questions", hit: [state.a], miss: [state.b], k: 1 }) },
     `Questions that ${state.a} gets right and ${state.b} does not`)),
+    [...data.notes.collection, ...data.notes.sets[state.set]].map(note),
     h("details", {}, h("summary", {}, "What these figures rest on, and what was left out"),
       h("pre", { class: "wide", tabindex: 0, role: "region", "aria-label": "Counts" }, data.notes.counts)),
-  ];
+  ].filter(Boolean);
+}
+
+function about(data, questions) {
+  const { commit, date, edits = [], changed, bases, seeds } = data.about;
+  const list = (title, settings) => settings.length > 0 && h("details", {}, h("summary", {}, `${title}: ${settings.length}`),
+    h("ul", {}, settings.map((one) => h("li", {}, h("code", {}, one)))));
+  return h("div", { class: "about soft" }, h("p", {}, [`${data.notes.passages.toLocaleString("en")} passages`, questions,
+    `base model ${bases.join(", ")}`, `${seeds.length > 1 ? "seeds" : "seed"} ${seeds.join(", ")}`,
+    commit ? `commit ${commit} of ${date}` : "no commit"].join(" · ")),
+  list("Settings that differ from the commit", edits), list("Settings that differ from the defaults", changed || []));
 }
 
 /* A sentence of the report, whose commands stand between backticks and what matters between two stars. */
@@ -28,32 +46,42 @@ export function meansTable(data, of) {
   return [["arm", ...Object.keys(data.metrics).flatMap((metric) => parts.map((part) => metric + part))], rows];
 }
 
-function means(data, of) {
+/* Roles are named, as a narrow screen shows rows as blocks, which takes them from a table. */
+function block(data, state, title, metrics) {
+  const of = data.overview[state.set];
   const apart = new Map(of.differences.map((one) => [one.row, one]));
-  const name = (row) => [row, of.trainings[row] > 1 && h("small", {}, `mean of ${of.trainings[row]} trainings`),
-    apart.has(row) && h("small", {}, `against ${apart.get(row).with}`)];
-  const head = h("tr", {}, h("th", { scope: "col" }, "%"), data.rows.map((row) => h("th", { scope: "col" }, name(row))));
+  const rows = data.rows.filter((row) => metrics.some((metric) => of.means[row][metric]));
   const cell = (row, metric) => {
+    const [name] = data.metrics[metric];
     const found = of.means[row][metric];
-    if (!found) return h("td", {}, "–");
-    return h("td", {}, h("div", {}, h("b", {}, per100(found[0])), " ", h("small", {}, `${per100(found[1])}–${per100(found[2])}`)),
+    if (!found) return h("td", { role: "cell", "data-title": name }, "–");
+    return h("td", { role: "cell", "data-title": name }, h("div", {}, h("b", {}, per100(found[0])), " ", h("small", {}, `${per100(found[1])}–${per100(found[2])}`)),
       compared(apart.get(row)?.metrics[metric], metric.startsWith("placebo")));
   };
-  const body = Object.entries(data.metrics).map(([metric, [title, said]]) => h("tr", {}, h("th", { scope: "row" }, term(title, said)),
-    data.rows.map((row) => cell(row, metric))));
-  return h("div", { class: "wide", tabindex: 0, role: "region", "aria-label": "Measures of every arm" },
-    h("table", { class: "means" }, h("thead", {}, head), h("tbody", {}, body)),
-    h("p", { class: "soft" }, `Per cent with ${100 * data.confidence} % intervals; beneath it the difference in percentage points to what the arm`
-      + ` is compared with. ▲ and ▼: its interval is on one side of 0, each alone, without a correction for how many there are.`
-      + `${trainings(data, of)} Each measure explains itself on hover or focus.`));
+  return h("section", { "aria-label": title },
+    h("table", { class: "means", role: "table" }, h("caption", {}, title),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, h("th", { scope: "col", role: "columnheader" }, "%"),
+        metrics.map((metric) => h("th", { scope: "col", role: "columnheader" }, term(...data.metrics[metric]))))),
+      h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row", class: row === state.a ? "chosen" : "" },
+        h("th", { scope: "row", role: "rowheader" }, swatch(data.rows.indexOf(row)), row,
+          of.trainings[row] > 1 && h("small", {}, `mean of ${of.trainings[row]} trainings`), apart.has(row) && h("small", {}, `against ${apart.get(row).with}`)),
+        metrics.map((metric) => cell(row, metric)))))));
+}
+
+function footnote(data, of) {
+  const sure = `${100 * data.confidence} %`;
+  return h("p", { class: "soft", id: "footnote" }, `Large: per cent; beside it the ${sure} interval. Beneath: how many points more or less than the arm`
+    + ` named under its own name. ▲ more, ▼ less, each with ${sure} confidence: the interval is on one side of 0. Where arms do not differ at all,`
+    + ` about one in ${Math.round(1 / (1 - data.confidence))} such figures gets an arrow by chance.${trainings(data, of)}`
+    + " Placebo rates are neither good nor bad. Each measure explains itself on hover or focus.");
 }
 
 function trainings(data, of) {
   const { trainings: count, differences } = of;
   const single = data.rows.some((row) => !FIXED.includes(row) && count[row] === 1);
   const unpaired = differences.some(({ row, with: other }) => ![row, other].some((one) => FIXED.includes(one)) && count[row] !== count[other]);
-  return single || unpaired ? " Where an arm has one training, or another number than the arm it is compared with, the interval is over"
-    + " questions alone: it, ▲ and ▼ say nothing of other trainings." : "";
+  return single || unpaired ? " Where an arm was trained once, or not as often as the arm it is compared with, the interval is about other"
+    + " questions, not about another training: another seed can turn an arrow." : "";
 }
 
 function compared(found, neither) { // better nor worse: a placebo rate

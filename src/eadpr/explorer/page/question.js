@@ -31,25 +31,42 @@ function spansOf({ positive, answers }, cut = false) {
 
 export function question(data, state, place, found, go, around) {
   const { a, b } = state;
-  const ranks = data.arms.map((arm) => `${arm} ${data.first[data.arms.indexOf(arm)][place] || `none in ${data.deepest}`}`);
+  const ranks = data.arms.map((arm) => `${arm} ${data.first[data.arms.indexOf(arm)][place] || `none in ${data.deepest}`}`).join(" · ");
   const about = [state.set, data.types[place], relation(data, place), hop(data, place), data.ids[place]].filter(Boolean);
   const answers = data.answers[place];
   return [
     h("div", { class: "bar" }, h("button", { type: "button", click: () => go({ question: "" }) }, "← Questions"),
       h("button", { type: "button", disabled: !around.before, click: () => go({ question: around.before }) }, "Previous"),
       h("button", { type: "button", disabled: !around.after, click: () => go({ question: around.after }) }, "Next"),
-      h("span", {}, around.said)),
+      h("span", {}, around.said),
+      [["Show all texts", true], ["Hide all texts", false]].map(([words, open]) => h("button", { type: "button",
+        click: () => document.querySelectorAll(".sides details").forEach((one) => (one.open = open)) }, words))),
     h("h2", { id: "heading", tabindex: -1 }, data.questions[place]),
-    h("p", { class: "soft" }, about.join(" · ")),
     h("p", {}, answers.length ? [h("strong", {}, answers.length > 1 ? "Answers: " : "Answer: "), answers.join("; ")]
-      : "No answer is given: passages are judged by what the source calls relevant."),
-    h("p", {}, h("strong", {}, "Rank of the first hit: "), ranks.join(" · ")),
-    legendOfMarks(data.evidence),
+      : "No answer is given: passages are judged by what the source calls relevant.", h("span", { class: "soft" }, ` · ${about.join(" · ")}`)),
+    h("p", {}, h("strong", {}, "Rank of the first hit: "), ranks),
+    why(data, [...new Set([a, b])], found),
     sideBySide(data, a, b, found),
     h("h3", {}, found.positives.length > 1 ? "Positives, and what is left when something is cut" : "The positive, and what is left when something is cut"),
-    found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages.get(one.passage), found.rankings))
+    legendOfMarks(data.evidence),
+    found.positives.length ? found.positives.map((one) => positive(data, [a, b], one, found.passages.get(one.passage), found.positives.length > 1 && found.rankings))
       : h("p", {}, "Neither the source nor BM25 gives this question a positive passage, so nothing was cut."),
   ];
+}
+
+/* In ranks, which all arms share: where the first positive stands and what it owes to its evidence, and by which
+   sentence a wrong passage stands before it. */
+function why(data, arms, { positives, rankings }) {
+  const one = positives.find(({ scores }) => scores.positive);
+  const lines = arms.map((arm) => {
+    const place = data.arms.indexOf(arm);
+    const said = one && verdict(one, place, rankings[place]);
+    const [best] = rankings[place];
+    const wrong = best && !best.passage.hit && best.sentence.length > 0;
+    return (said || wrong) && h("li", {}, h("strong", {}, arm), said && `: ${said}.`, wrong && [` ${said ? "" : ": "}First stands ${best.passage.id}, “${best.passage.title}”, which`
+      + " holds no answer; its sentence that matches best: ", h("i", { class: "mark matched" }, Array.from(best.passage.text).slice(...best.sentence).join("").trim())]);
+  }).filter(Boolean);
+  return lines.length > 0 && h("div", { class: "why" }, h("h3", {}, "Why: the ranks of the positive"), h("ul", {}, lines));
 }
 
 /* `evidence` says what the mark without words of its own stands for. */
@@ -93,9 +110,7 @@ function sideBySide(data, a, b, found) {
   const box = h("div", { class: "sides" }, lists[0], wires, lists[1]);
   new ResizeObserver(() => drawWires(box, wires)).observe(box);
   box.addEventListener("toggle", () => drawWires(box, wires), true);
-  const open = (all) => box.querySelectorAll("details").forEach((one) => (one.open = all));
-  return [h("div", { class: "bar" }, h("button", { type: "button", click: () => open(true) }, "Show all texts"),
-    h("button", { type: "button", click: () => open(false) }, "Hide all texts")), box];
+  return box;
 }
 
 function drawWires(box, wires) {
@@ -128,7 +143,7 @@ function positive(data, arms, one, passage, rankings) {
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "the passage"), scored.map((place) => h("th", { scope: "col" }, data.arms[place])), h("th", { scope: "col" }, "what is cut"))),
       h("tbody", {}, forms.map((form) => h("tr", {}, h("th", { scope: "row" }, data.forms[form] || form.replaceAll("_", " ")),
         scored.map((place) => h("td", {}, cell(form, place))), h("td", { class: "words" }, cutOf(form, one, passage.text))))),
-      ranksOfForms(one.scores, scored, rankings, passage.number)));
+      rankings && ranksOfForms(one, scored, rankings)));
 }
 
 /* Cosines are no larger than 1 and differ by less. */
@@ -137,19 +152,22 @@ function digitsOf(scores) {
 }
 
 /* Where the passage stands as it is, without its evidence and without another sentence, among the other passages shown. */
-function ranksOfForms(scores, places, rankings, number) {
+function verdict({ scores, passage: number }, place, ranking) {
   const forms = [["positive", ""], ["distractor", "without its evidence "], ["placebo", "without another sentence "]];
-  if (!forms.every(([form]) => scores[form])) return null;
-  const rank = (form, place) => {
-    const ranked = rankings[place].find(({ passage }) => passage.number === number);
+  if (!ranking.length || forms.some(([form]) => (scores[form]?.[place] ?? null) === null)) return "";
+  const rank = (form) => {
+    const ranked = ranking.find(({ passage }) => passage.number === number);
     if (ranked && form === "positive") return ordinal(ranked.rank);
-    const others = rankings[place].filter((other) => other !== ranked);
+    const others = ranking.filter((other) => other !== ranked);
     const above = others.filter(({ score }) => score > scores[form][place]).length;
     return above < others.length ? ordinal(above + 1) : `below ${ordinal(above)}`;
   };
-  const cell = (place) => (forms.some(([form]) => scores[form][place] === null) || !rankings[place].length ? "–"
-    : forms.map(([form, words]) => `${words}${rank(form, place)}`).join("; "));
-  return h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "its rank"), places.map((place) => h("td", { class: "words" }, cell(place))),
+  return forms.map(([form, words]) => `${words}${rank(form)}`).join("; ");
+}
+
+function ranksOfForms(one, places, rankings) {
+  const said = places.map((place) => verdict(one, place, rankings[place]));
+  return said.some(Boolean) && h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "its rank"), said.map((words) => h("td", { class: "words" }, words || "–")),
     h("td", { class: "words" }, "both were cut alike; evidence counts where the rank falls without it alone")));
 }
 

@@ -1,5 +1,5 @@
 /* Which questions are left, in which order, and what is measured over them. Pure functions of data and state. */
-import { hop, relation } from "./state.js";
+import { bin, hop, relation } from "./state.js";
 
 export function isHit(rank, k) {
   return rank > 0 && rank <= k;
@@ -15,10 +15,12 @@ export function left(data, state) {
   const words = state.find.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = [[state.hit, true], [state.miss, false]];
   const asked = wanted.flatMap(([arms, hit]) => arms.map((arm) => [data.first[data.arms.indexOf(arm)], hit]));
+  const [a, b] = [state.a, state.b].map((arm) => data.first[data.arms.indexOf(arm)]);
   const fits = (i) => words.every((word) => data.searchable[i].includes(word))
     && (!state.type || data.types[i] === state.type)
     && (!state.relation || data.relations[i] === state.relation)
     && (!state.hop || hop(data, i) === state.hop)
+    && (!state.cell || state.cell === `${bin(data, a[i])}-${bin(data, b[i])}`)
     && asked.every(([ranks, hit]) => isHit(ranks[i], state.k) === hit)
     && (!state.change || Math.abs(change(data, state, i)) >= state.change);
   return sorted(data, state, data.sets[state.set].filter(fits));

@@ -11,7 +11,7 @@ export function first(data) {
   const compared = shown.find((one) => !FIXED.includes(one.with)) || shown[0]; // trained arms, if there are two
   const a = compared ? compared.row : data.arms[data.arms.length - 1];
   const b = compared ? compared.with : data.arms[0];
-  return { view: "overview", question: "", set, a, b, k: 1, find: "", type: "", relation: "", hop: "", change: 0,
+  return { view: "overview", question: "", set, a, b, k: 1, find: "", type: "", relation: "", hop: "", cell: "", change: 0,
     hit: [], miss: [], sort: "order", down: false };
 }
 
@@ -29,9 +29,10 @@ export function written(state, data) {
 export function read(fragment, data) {
   const state = first(data);
   const wrong = [];
+  const cells = bins(data).flatMap((_, i) => bins(data).map((__, j) => `${i}-${j}`));
   const known = {
     view: Object.keys(VIEWS), set: Object.keys(data.sets), a: data.arms, b: data.arms, hit: data.arms, miss: data.arms,
-    question: data.ids, type: data.types, relation: data.relations, hop: hops(data), sort: sortable(data),
+    question: data.ids, type: data.types, relation: data.relations, hop: hops(data), cell: cells, sort: sortable(data),
   };
   for (const [key, value] of new URLSearchParams(fragment.replace(/^#/, ""))) {
     const number = Number(value);
@@ -44,6 +45,20 @@ export function read(fragment, data) {
     else state[key] = value;
   }
   return { state, wrong };
+}
+
+const UPPERS = [1, 2, 5, 10, 20, 50];
+
+/* Ranks in groups, the last without a hit, as they are named. */
+export function bins(data) {
+  const uppers = [...UPPERS.filter((upper) => upper < data.deepest), data.deepest];
+  const from = (i) => (uppers[i - 1] || 0) + 1;
+  return [...uppers.map((upper, i) => (from(i) < upper ? `${from(i)}–${upper}` : `${upper}`)), "none"];
+}
+
+export function bin(data, rank) {
+  if (!rank || rank > data.deepest) return bins(data).length - 1;
+  return UPPERS.filter((upper) => upper < data.deepest && upper < rank).length;
 }
 
 export function hops(data) {
