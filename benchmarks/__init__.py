@@ -5,11 +5,4 @@ latter only shows that it works. `python -m benchmarks` runs them. What they nee
 requirements/test.txt; nothing here may be imported by `src`.
 """
 
-NAMES = (
-    "evidence_scoring",
-    "training",
-    "passage_encoding",
-    "exact_search",
-    "bm25_ranking",
-    "late_interaction",
-)
+NAMES = ("evidence_scoring", "training", "passage_encoding", "exact_search", "bm25_ranking", "late_interaction")

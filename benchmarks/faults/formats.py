@@ -102,9 +102,7 @@ def _added(*paths: str, **named: str) -> Callable[[Path], Reading]:
 
 
 def _alike(folder: Path) -> Reading:
-    made = generate_from_files(
-        [(File(kind="near_duplicates", path="alike.jsonl"), folder / "alike.jsonl")],
-    )
+    made = generate_from_files([(File(kind="near_duplicates", path="alike.jsonl"), folder / "alike.jsonl")])
     inside = dict(zip(made.__code__.co_freevars, made.__closure__, strict=True))["texts"].cell_contents
     return {"alike": [(*question, *text) for question, texts in inside.items() for text in texts]}
 
