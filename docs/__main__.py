@@ -45,7 +45,7 @@ def write(out: Path) -> None:
         if not RECORDS.match(page.as_posix()):
             check_share(str(page), text)
         if page == Path(HOME):
-            check_headline(HOME, text, json.loads((ROOT / "metrics" / "atlas.json").read_text(encoding="utf-8")))
+            check_headline(HOME, text, json.loads(reference.committed(ROOT / "metrics" / "atlas.json")))
         if path.name != "glossary.md":
             text = explained(text, terms)
         title = "" if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n"  # tables of studies have none

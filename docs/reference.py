@@ -274,21 +274,38 @@ def metrics() -> str:
 
 
 def library() -> str:
-    """The names of `import eadpr`, with their arguments and docstrings."""
+    """The names of `import eadpr`, with their arguments, types and docstrings, below README's example."""
+    example = re.search(r"(?ms)^```python\n.*?^```", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
     parts = [
         "# Library\n\n`import eadpr` offers these names, and loads what they need when they are asked for. They and"
         " their arguments stay: what is to go is named in the changelog and warns (`DeprecationWarning`, with what to"
         " use instead) through at least one minor version. All else may change with any version. How to use them:"
-        " [awareness](../howto/awareness.md), [training](../howto/sentence-transformers.md)."
+        " [awareness](../howto/awareness.md), [training](../howto/sentence-transformers.md), [search]"
+        f"(../howto/search.md). MODEL is the folder or the Hub name of an encoder:\n\n{example}"
     ]
     for name in eadpr.__all__:
         of = getattr(eadpr, name)
         if not callable(of):  # an alias of a type
             continue
-        plain = [one.replace(annotation=one.empty) for one in inspect.signature(of).parameters.values()]
-        called = f"{name}{inspect.Signature(plain)}"
-        parts.append(f"## {name}\n\n```python\n{called}\n```\n\n{inspect.cleandoc(of.__doc__)}")
+        parts.append(f"## {name}\n\n```python\n{_called(name, of)}\n```\n\n{inspect.cleandoc(of.__doc__)}")
     return "\n\n".join(parts) + "\n"
+
+
+MODULES = re.compile(r"\b(?:\w+\.)+(?=[A-Za-z])")  # before the names of types
+
+
+def _called(name: str, of: Any) -> str:
+    """A signature, with an argument a line where it is long."""
+    signature = inspect.signature(of)
+    called = MODULES.sub("", f"{name}{signature}")
+    if len(called) <= 100:
+        return called
+    arguments = list(map(str, signature.parameters.values()))
+    kinds = [argument.kind for argument in signature.parameters.values()]
+    if inspect.Parameter.KEYWORD_ONLY in kinds:
+        arguments.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    result = called[called.rindex(")") :]  # with its arrow
+    return MODULES.sub("", "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), result]))
 
 
 def _holds(compared: Compared) -> str:

@@ -22,7 +22,16 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("importlib.metadata").version("eadpr")
     if name not in _MODULE:
         raise AttributeError(f"module 'eadpr' has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULE[name]), name)
+    try:
+        module = importlib.import_module(_MODULE[name])
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "eadpr"):
+            raise
+        extra = "sentence-transformers" if missing == "sentence_transformers" else "awareness"
+        advice = f"eadpr.{name} needs {missing}, which is not installed; pip install 'eadpr[{extra}]'"
+        raise ModuleNotFoundError(advice, name=missing) from error
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,6 @@
 import pkgutil
 import sys
 
-import typer
-
 from eadpr.settings import command as commands
 
 # In the package, so that the wheel has them; the stages of the pipeline need the repository.
@@ -23,17 +21,22 @@ COMMANDS = {
 
 
 def main() -> None:
-    name = sys.argv[1] if len(sys.argv) > 1 else None
+    try:
+        _run(sys.argv[1] if len(sys.argv) > 1 else None)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "eadpr", "stages"):
+            raise
+        sys.exit(f"error: {missing} is not installed; it comes with pip install 'eadpr[pipeline]'")
+
+
+def _run(name: str | None) -> None:
     if name in COMMANDS:
         sys.argv[:2] = [f"eadpr {name}"]  # else `study` would take its own name for an argument
-        try:
-            commands.run(pkgutil.resolve_name(COMMANDS[name]))
-        except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing in ("", "eadpr", "stages"):
-                raise
-            sys.exit(f"error: {missing} is not installed; it comes with pip install 'eadpr[pipeline]'")
+        commands.run(pkgutil.resolve_name(COMMANDS[name]))
         return
+    import typer
+
     group = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
     group.callback()(lambda: None)
     for name, function in COMMANDS.items():
