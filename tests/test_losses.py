@@ -44,6 +44,15 @@ def test_paper_golden_without_hard_negatives(lambda_, dpr, total):
     assert [t.item() for t in found] == pytest.approx([total, dpr, 0.493546, 0.502222, 0.0, 0.0, 0.0], abs=1e-6)
 
 
+def test_by_the_letter_of_equation_5_a_question_has_no_hard_negative_of_its_own_in_l_pp():
+    """e^1.5 / (e^1.5 + e^0.5 + e^0.2 + e^0.4) of q1, whose h1 scores 1.0; e^1.4 / (e^1.4 + e^0.3 + e^0.6 + e^0.1)."""
+    found = loss_terms(SCORES, all_masks(2, 1), form="paper", lambda_=0.0, tau1=0.0, tau2=1.0, pp_negatives="others")
+    shares = [
+        math.log(sum(map(math.exp, row)) / math.exp(row[0])) for row in ([1.5, 0.5, 0.2, 0.4], [1.4, 0.3, 0.6, 0.1])
+    ]
+    assert found.pp.item() == pytest.approx(sum(shares) / 2)
+
+
 @pytest.mark.parametrize(
     ("lambda_", "dpr", "total"), [(0.0, 0.600711, 3.0446689), (0.2, 0.627927, 3.0718849), (1.0, 0.837780, 3.2817380)]
 )
@@ -85,7 +94,7 @@ def nll(target, others):
 
 
 def naive(
-    s, masks: Masks, lambda_: float, form: str = "paper", balance: str = "none"
+    s, masks: Masks, lambda_: float, form: str = "paper", balance: str = "none", pp_negatives: str = "all"
 ) -> dict[str, torch.Tensor | float]:
     """Return the terms, written out (design 6): loops, exponentials, no log-sum-exp. `s[i][c]` is a score."""
     count, wide = len(s), masks.negatives_QN.shape[1]
@@ -114,7 +123,10 @@ def naive(
         terms["hn"] += [mean(compared)] if compared else []
         if has[i]:
             others = [s[i][wide + j] for j in range(count) if j != i and masks.distractors_QQ[i, j]]
-            terms["pp"].append(nll(distractor, negatives + others))
+            hard = wide // count - 1
+            own = range(count + i * hard, count + (i + 1) * hard) if pp_negatives == "others" else []
+            below = [s[i][n] for n in range(wide) if masks.negatives_QN[i, n] and n not in own]
+            terms["pp"].append(nll(distractor, below + others))
         if len(masks.placebos_Q) and masks.placebos_Q[i]:
             terms["placebo"].append(nll(s[i][wide + count + i], negatives))
     return {name: mean(values) for name, values in terms.items()}
@@ -164,12 +176,13 @@ def batches_with_placebos(draw):
     return torch.cat([scores, placebos], dim=1), masks, balance
 
 
-@given(batches_with_placebos())
-def test_terms_with_placebos_equal_the_naive_loop(batch):
+@given(batches_with_placebos(), st.sampled_from(["all", "others"]))
+def test_terms_with_placebos_equal_the_naive_loop(batch, pp_negatives):
     scores, masks, balance = batch
-    expected = {name: float(term) for name, term in naive(scores, masks, 0.7, balance=balance).items()}
+    terms_of_loop = naive(scores, masks, 0.7, balance=balance, pp_negatives=pp_negatives)
+    expected = {name: float(term) for name, term in terms_of_loop.items()}
     scores.requires_grad_()
-    weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0, "placebo": 0.3}
+    weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0, "placebo": 0.3, "pp_negatives": pp_negatives}
     found = loss_terms(scores, masks, form="paper", balance=balance, **weights)
     assert [t.item() for t in found[1:6]] == pytest.approx([expected[n] for n in Terms._fields[1:6]], abs=1e-9)
     total = expected["dpr"] + 0.5 * expected["hn"] + 2 * expected["pp"] + 0.3 * expected["placebo"]

@@ -26,7 +26,7 @@ BASE = Base(
     tokenizer_passages=1000, seed=1,
 )  # fmt: skip
 PLAIN = {"form": "paper", "dpr": 1.0, "anchor": "question", "stop_gradient": "none", "mask_false_negatives": True}
-PLAIN |= {"balance": "none", "placebo": 0.0, "rest": 0.0, "scale": "auto"}
+PLAIN |= {"balance": "none", "pp_negatives": "all", "placebo": 0.0, "rest": 0.0, "scale": "auto"}
 EADPR = Loss.model_validate(PLAIN | {"lambda": 1.0, "tau1": 1.0, "tau2": 1.0})
 BALANCED = EADPR.model_copy(update={"balance": "placebo", "placebo": 0.5})
 DPR = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0})

@@ -113,6 +113,7 @@ def settings_of(folder: Path) -> ResolvedSettings:
 
 # L_HN compares a distractor with the positive (none), its placebo, or both.
 Balance = Literal["none", "placebo", "both"]
+HardNegatives = Literal["all", "others"]
 OTHERS = "others"  # in `Train.upsample`: the questions of all sets without an entry
 
 
@@ -128,6 +129,7 @@ class Loss(Section):
     tau1: float = Field(ge=0)
     tau2: float = Field(ge=0)
     balance: Balance
+    pp_negatives: HardNegatives
     placebo: float = Field(ge=0)
     rest: float = Field(ge=0)
     anchor: Literal["question", "passage"]
@@ -136,8 +138,11 @@ class Loss(Section):
 
     @model_validator(mode="after")
     def _anchored(self) -> Self:
-        if self.form == "reference" and (self.anchor, self.stop_gradient, self.dpr) != ("question", "none", 1.0):
-            raise ValueError("form: reference needs anchor: question, stop_gradient: none and dpr: 1.0, as published")
+        settings = (self.anchor, self.stop_gradient, self.dpr, self.pp_negatives)
+        if self.form == "reference" and settings != ("question", "none", 1.0, "all"):
+            raise ValueError(
+                "form: reference needs anchor: question, stop_gradient: none, dpr: 1.0 and pp_negatives: all"
+            )
         ours = self.balance != "none" or self.placebo or self.rest
         if ours and (self.form == "reference" or self.anchor == "passage"):
             raise ValueError("balance, placebo and rest need form: paper and anchor: question; else: none, 0 and 0")

@@ -74,10 +74,10 @@ def objective(vectors: EncodedBatch, masks: Masks, loss: Loss) -> Terms:
     """Return the loss with gradients stopped as the settings ask (002, section 5.1; after Chen and He, 2020):
     `symmetric` is half the loss with passages stopped, and half the flipped loss with questions stopped."""
     weights = {"form": loss.form, "lambda_": loss.lambda_, "weight": loss.dpr, "tau1": loss.tau1, "tau2": loss.tau2}
-    weights |= {"balance": loss.balances, "placebo": loss.placebo, "rest": loss.rest}
+    weights |= {"balance": loss.balances, "pp_negatives": loss.pp_negatives, "placebo": loss.placebo}
     stopped = "passage" if loss.stop_gradient == "symmetric" else loss.stop_gradient
     parts_Q2 = vectors.part_scores(stopped)
-    terms = loss_terms(vectors.scores(stopped), masks, **weights, anchor=loss.anchor, parts_Q2=parts_Q2)
+    terms = loss_terms(vectors.scores(stopped), masks, **weights, anchor=loss.anchor, rest=loss.rest, parts_Q2=parts_Q2)
     if loss.stop_gradient != "symmetric":
         return terms
     flipped = flipped_loss(vectors.scores("question"), masks)

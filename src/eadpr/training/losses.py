@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from eadpr.training.config import Balance
+from eadpr.training.config import Balance, HardNegatives
 
 
 class Masks(NamedTuple):
@@ -72,6 +72,7 @@ def loss_terms(
     weight: float = 1.0,
     anchor: Literal["question", "passage"] = "question",
     balance: Balance = "none",
+    pp_negatives: HardNegatives = "all",
     placebo: float = 0.0,
     rest: float = 0.0,
     parts_Q2: Tensor | None = None,
@@ -79,7 +80,8 @@ def loss_terms(
     """Return the loss and its terms.
 
     `paper`: weight L_dpr + tau1 L_HN + tau2 L_PP + placebo L_P + rest L_R, the papers with weight 1 and without L_P and
-    L_R; with `anchor` passage L_dpr is `flipped_loss`; `balance` is L_HN's, `parts_Q2` are the scores of L_R.
+    L_R; with `anchor` passage L_dpr is `flipped_loss`; `balance` is L_HN's, `pp_negatives` L_PP's, and `parts_Q2` are
+    the scores of L_R.
 
     `reference`: what the published code computes (528688b, `biencoder.py:503-540`): masked logits are multiplied by 0
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
@@ -89,7 +91,7 @@ def loss_terms(
         dpr, hn, pp, plain = _reference_terms(scores_QP, masks, lambda_)
     else:
         dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
-        hn, pp = hn_loss(scores_QP, masks, balance=balance), pp_loss(scores_QP, masks)
+        hn, pp = hn_loss(scores_QP, masks, balance=balance), pp_loss(scores_QP, masks, negatives=pp_negatives)
         plain = scores_QP.new_zeros(())
     of_placebos = placebo_loss(scores_QP, masks) if placebo else scores_QP.new_zeros(())
     total = weight * dpr + tau1 * hn + tau2 * pp + plain + placebo * of_placebos
@@ -136,13 +138,17 @@ def hn_loss(scores_QP: Tensor, masks: Masks, *, balance: Balance = "none") -> Te
     return _mean(nll_Q, masks.contrast_CQ.any(0))
 
 
-def pp_loss(scores_QP: Tensor, masks: Masks) -> Tensor:
+def pp_loss(scores_QP: Tensor, masks: Masks, *, negatives: HardNegatives = "all") -> Tensor:
     """-log e^s(q,p*) / (e^s(q,p*) + sum over negatives + sum over others' distractors): the distractor as a positive.
 
-    The question's own positive is not in it.
+    The question's own positive is not in it, nor with `others` its hard negatives (001, eq. 5 by the letter: j ≠ i).
     """
     negatives_QN = _negatives(scores_QP, masks)
     own_QQ = torch.eye(len(scores_QP), dtype=torch.bool, device=scores_QP.device)
+    if negatives == "others":
+        hard = negatives_QN.shape[1] // len(own_QQ) - 1
+        own_QN = torch.cat([own_QQ, own_QQ.repeat_interleave(hard, dim=1)], dim=1)
+        negatives_QN = negatives_QN.masked_fill(own_QN, -math.inf)
     distractors_QQ = _distractors(scores_QP, masks)
     others_QQ = distractors_QQ.masked_fill(~masks.distractors_QQ | own_QQ, -math.inf)
     return _mean(_nll(distractors_QQ.diagonal(), negatives_QN, others_QQ), masks.distractors_QQ.diagonal())
