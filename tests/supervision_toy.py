@@ -19,7 +19,8 @@ RECIPE = {
     "max_grad_norm": 1.0, "seed": 7,
 }  # fmt: skip
 ANNOTATOR = {
-    "model": "build", "revision": None, "prompt": "{question} \\n {context}", "lowercase": True, "build": RECIPE,
+    "kind": "answer", "by": "match", "model": "build", "revision": None,
+    "prompt": "{question} \\n {context}", "lowercase": True, "build": RECIPE,
 }  # fmt: skip
 EVIDENCE = EvidenceSettings(
     strategies=["pseudo", "gold", "sentence", "window", "answer"], placebo_of="pseudo", window=2,

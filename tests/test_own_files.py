@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -98,7 +97,6 @@ def test_pieces_lose_only_white_space_and_are_bounded(text, words):
     assert all(len(piece.split()) <= 1.5 * words for piece in cut(text, words))
 
 
-ROOT = Path(__file__).resolve().parents[1]
 PARAMS = """\
 collection: atlas  # which one
 prepare: {split_words: null, odd_rows: 0, add_context_passages: false, keep_own_documents: false}
@@ -181,9 +179,9 @@ def test_questions_without_answers_ask_no_annotator(project, files):
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
     added = add(project, passages, asked)
     settings = read_yaml(added.file)["settings"]
-    assert settings["annotator"] == {"model": "none"}
-    assert settings["evidence"] == {"strategies": ["gold"]}
-    assert not added.answers
+    assert settings["annotator"] == {"kind": "relevance"}
+    assert settings["evidence"] == {"strategies": ["pseudo", "placebo", "placebo_second"], "placebo_of": "pseudo"}
+    assert added.needs_annotator
 
 
 def test_bad_files_change_nothing(project, files):
@@ -264,11 +262,9 @@ def test_the_command_says_what_comes_next(project, files):
     few = "-S collection=mine -S base.model=sentence-transformers/all-MiniLM-L6-v2 -S train.steps=100"
     assert done.output.endswith(f"next: dvc exp run {few}{BY_RULE}\n")
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
-    shutil.copy(ROOT / "params.yaml", project / "params.yaml")
     done = run(project, "bare", "--passages", passages, "--questions", asked)
-    assert "without answers there is no evidence" in done.output
-    few = f"{few.replace('mine', 'bare')} -S '~active.eadpr-paper' -S '~active.eadpr'"
-    assert done.output.endswith(f"next: dvc exp run {few}\n")
+    assert "without answers the evidence is the sentence that matters most to MODEL" in done.output
+    assert done.output.endswith(f"next: dvc exp run {few.replace('mine', 'bare')} -S annotator.model=MODEL\n")
 
 
 def test_files_are_told_apart_by_their_columns_and_a_column_of_ids_is_offered(project, files):

@@ -7,6 +7,7 @@ import shlex
 import pytest
 from ruamel.yaml import YAML
 
+from tests.small_collection import write_model
 from tests.small_pipeline import Project, ran
 
 pytestmark = pytest.mark.pipeline
@@ -67,16 +68,21 @@ def add(project: Project, passages: list[dict], questions: list[dict]) -> str:
 
 @pytest.mark.nightly
 def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
-    """Its questions have no answers, so they are judged by passage id, and the command is the one that `add` names."""
-    passages = [{"id": f"p{i}", "title": f"Town {i}", "text": f"Town {i} lies by river {i}."} for i in range(40)]
+    """Its questions have no answers, so they are judged by passage id, an encoder finds their evidence, and the command
+    is the one that `add` names."""
+    texts = [f"Town {i} lies by river {i}. It has houses of stone. Nobody knows why." for i in range(40)]
+    passages = [{"id": f"p{i}", "title": f"Town {i}", "text": text} for i, text in enumerate(texts)]
     questions = [{"question": f"By which river lies Town {i}?", "positives": [f"p{i}"]} for i in range(40)]
     said = add(project, passages, questions)
-    ran_stages = ran(project.run(*shlex.split(said.rpartition("next: ")[2])).stdout)
-    assert {"prepare", "train@dpr", "report"} <= set(ran_stages)
+    model = write_model(project.folder.parent / "encoder") / "passage_encoder"
+    command = said.rpartition("next: ")[2].replace("MODEL", str(model))
+    ran_stages = ran(project.run(*shlex.split(command)).stdout)
+    assert {"prepare", "train@dpr", "train@eadpr", "report"} <= set(ran_stages)
     found = json.loads((project.folder / "reports/mine/metrics/dpr.json").read_text())["own/test"]
     assert found["n_without_answers"] == found["n"] == found["n_relevant"] > 0
     assert "aa" not in found
-    assert set(json.loads((project.folder / "metrics/mine.json").read_text())) == {"bm25", "dpr"}
+    assert "aa_evidence" in found
+    assert set(json.loads((project.folder / "metrics/mine.json").read_text())) == {"bm25", "dpr", "eadpr"}
     project.run("git", "checkout", "-f", "-q", "main")
     project.run("dvc", "checkout")
     assert project.dvc("repro") == ["configs"]  # params.yaml holds one more collection; what was built is untouched

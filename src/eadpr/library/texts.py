@@ -141,7 +141,7 @@ def _make_annotator(annotator: Path | str | None = None, evidence: Strategy | No
     else:
         manifest = Manifest("given", UNIFIEDQA, [Model(str(annotator), [])], model_files(str(annotator)).sha256)
     load_model = functools.cache(lambda index: qa_model.load_scorers(folder, manifest, hardware, [index])[0])
-    return Annotate(settings, manifest, answer_nll.make_scorer(load_model, settings, hardware))
+    return Annotate(settings, manifest, answer_nll.make_scorer(load_model, manifest, settings, hardware))
 
 
 def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair, list[Evidence]]]:

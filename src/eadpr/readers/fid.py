@@ -67,7 +67,7 @@ def start(init: Path, settings: Reader) -> FusionReader:
         base = qa_model.load(settings.model, revision=settings.revision, setting="reader.model")
     else:
         manifest = read_manifest(init)
-        if not manifest.models:
+        if not manifest.models or manifest.relevance:
             raise ValueError(f"{init} holds no model (annotator.model: {manifest.source}); set reader.model to a T5")
         base = qa_model.load_annotator(init, manifest, 0)
     reader = FusionReader(*base, settings)

@@ -84,7 +84,7 @@ def note_few(counts: Mapping[str, Mapping[str, int]], sets: Sets) -> str:
 
 
 def command_for_few(collection: str, *, answers: bool = True) -> str:
-    """Return the command that works with few questions; without `answers` there is no evidence to find."""
+    """Return the command that works with few questions; without `answers` no rule finds evidence."""
     pretrained = "-S base.model=sentence-transformers/all-MiniLM-L6-v2 -S train.steps=100"
     return f"dvc exp run -S collection={collection} {pretrained}{BY_RULE if answers else ''}"
 

@@ -31,18 +31,14 @@ COLLECTION = r"[a-z0-9][a-z0-9-]*"
 EXAMPLES = 3  # records shown of a new collection
 LOOKED_AT = 100  # rows in which a column is looked at
 
-# Evidence is what makes an answer findable: without answers no QA model is asked and there are no distractors.
-WITHOUT_ANSWERS = {
-    "annotator": {"model": "none"},
-    "evidence": {"strategies": ["gold"]},
-    "examples": {"strategy": "gold"},
-    "probe": {"strategy": "gold", "placebos": []},
-    "report": {"columns": ["ndcg10", "map100", "recall100", "top1", "top20", "mrr100"]},  # BEIR's first
-}
+# Of collections without answers: BEIR's metrics first, then what needs no answer of answer awareness.
+COLUMNS = ["ndcg10", "map100", "recall100", "top1", "top20", "mrr100"]
+COLUMNS += ["aa_evidence", "placebo", "controlled_aa_evidence"]
 
 
 class Added(NamedTuple):
-    """`file` describes the collection; without `answers` to its training questions nothing can find their evidence.
+    """`file` describes the collection; where it `needs_annotator`, without `answers` to its training questions and
+    without gold evidence, only a model of relevance can find evidence.
 
     `report` counts passages and questions, and has examples of the records; empty for an old collection. `few` says
     what it means that there are few questions, if there are.
@@ -51,6 +47,7 @@ class Added(NamedTuple):
     folder: Path
     file: Path
     answers: bool = True
+    needs_annotator: bool = False
     held_out: bool = False
     report: dict[str, Any] = {}
     few: str = ""
@@ -74,8 +71,9 @@ def add_own(
     _check_sets(block, report, list(inputs.questions.values()))
     sets = [report["sets"][set_name] for set_name in block["sets"]["train"]]
     answers = any(counts["without_answers"] < counts["questions"] for counts in sets)
+    gold = any(counts["with_gold"] for counts in sets)
     if not answers:
-        block["settings"] |= WITHOUT_ANSWERS
+        block["settings"] |= _without_answers("gold" if gold else "pseudo")
     folder, file = _folder(name, params), collection_file(name, params=params)
     if not dry_run:
         _copy(name, inputs.paths, params)
@@ -83,7 +81,8 @@ def add_own(
         YAML().dump(block, text)  # the form in which `dvc exp run -S` writes it, which then changes only what it sets
         write_text(file, text.getvalue())
     held_out = any("test_share" in entry for entry in block["source"]["files"])
-    return Added(folder, file, answers, held_out, report, note_few(report["sets"], Sets(**block["sets"])))
+    few = note_few(report["sets"], Sets(**block["sets"]))
+    return Added(folder, file, answers, not answers and not gold, held_out, report, few)
 
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
@@ -103,6 +102,18 @@ def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     if missing := sorted(path for path in expected - new if not (folder / path).is_file()):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
     return Added(_copy(name, files, params), _description(name, params))
+
+
+def _without_answers(strategy: str) -> dict[str, Any]:
+    """Return the settings of a collection whose evidence no answer tells: annotated (gold), or to be found (pseudo)."""
+    return {
+        "annotator": {"model": "none"} if strategy == "gold" else {"kind": "relevance"},
+        "evidence": {"strategies": [strategy, "placebo", "placebo_second"], "placebo_of": strategy},
+        "examples": {"strategy": strategy},
+        "probe": {"strategy": strategy, "placebos": ["placebo"]},
+        "near_duplicates": {"strategy": strategy},
+        "report": {"columns": COLUMNS},
+    }
 
 
 def is_described(name: str, params: Path) -> bool:

@@ -60,7 +60,7 @@ def main(
     if dvc and not dry_run:
         track(added.folder, repository=params.absolute().parent)
     written_nothing = [*added.report.get("first", []), "add: nothing was written (--dry-run)"]
-    for line in written_nothing if dry_run else _next_steps(name, added, params):
+    for line in written_nothing if dry_run else _next_steps(name, added):
         typer.echo(printable(line))
 
 
@@ -98,14 +98,12 @@ def _report_lines(added: Any, share: float | None) -> Iterator[str]:
         yield f"own/test is held out of the questions, about {share:.0%}, {how} (test_share in {added.file})"
 
 
-def _next_steps(name: str, added: Any, params: Path) -> Iterator[str]:
+def _next_steps(name: str, added: Any) -> Iterator[str]:
     from eadpr.report.notes import command_for_few
 
     command = command_for_few(name, answers=added.answers) if added.few else f"dvc exp run -S collection={name}"
-    if not added.answers:
-        from eadpr.settings.resolve import load, with_distractors
-
-        yield "without answers there is no evidence: leave out the arms that train on distractors"
-        command += "".join(f" -S '~active.{arm}'" for arm in with_distractors(load(params)))
+    if added.needs_annotator:
+        yield "without answers the evidence is the sentence that matters most to MODEL, a reranker or an encoder"
+        command += " -S annotator.model=MODEL"
     passages = f", {added.report['passages']:,} passages" if added.report else ""
     yield f"add: {name} is in {added.folder}{passages}; next: {command}"

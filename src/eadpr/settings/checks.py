@@ -144,6 +144,8 @@ def _check_strategies(layout: Layout, settings: Settings) -> None:
     probe, evidence = settings.probe, settings.evidence
     if settings.annotator.model == "none" and "pseudo" in evidence.strategies:
         raise SettingError("annotator.model", "name a QA model, which pseudo in evidence.strategies needs")
+    if settings.annotator.kind == "relevance" and settings.annotator.model == "build":
+        raise SettingError("annotator.model", "name a reranker or an encoder, which annotator.kind: relevance needs")
     used = {"probe.strategy": [probe.strategy], "probe.also": probe.also, "probe.placebos": probe.placebos}
     if set(layout.robustness.generators) - {"given"}:  # which starts from no distractor
         used["near_duplicates.strategy"] = [settings.near_duplicates.strategy]

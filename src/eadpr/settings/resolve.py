@@ -23,7 +23,6 @@ from eadpr.settings.command import declared
 from eadpr.settings.model import Collection, Layout, Settings, check_graph, check_metrics
 from eadpr.settings.yaml import SettingError, merged, of_collection
 from eadpr.settings.yaml import load as load
-from eadpr.training.config import Loss
 
 # What `auto` stands for in `train`, and in `query_side` for its learning rate, by the base that encoders start from.
 # 2e-5 is DPR's for BERT-base, 3e-5 that of Lee et al. (2021); the rest is ours.
@@ -103,13 +102,6 @@ def write_configs(values: dict[str, Any], folder: Path) -> int:
     for module, files_of_it in stage_code.lists():
         write_text(folder / "code" / f"{module}.txt", files_of_it)
     return len(files)
-
-
-def with_distractors(values: Mapping[str, Any]) -> list[str]:
-    """Return the active arms that learn from distractors, placebos or evidence."""
-    overrides = {arm: values["arms"].get(edges.get("repeats") or arm, {}) for arm, edges in values["active"].items()}
-    losses = {arm: checked(Loss, merged(values["loss"], over.get("loss", {}))) for arm, over in overrides.items()}
-    return [arm for arm, loss in losses.items() if loss.needs_distractors or loss.needs_placebos or loss.rest]
 
 
 def _resolve_named(

@@ -137,8 +137,9 @@ class Negative(NamedTuple):
 class Evidence(NamedTuple):
     """The spans of a positive that were scored as evidence; `chosen` are indices into `spans`.
 
-    `nll` is the target's negative log-likelihood without the span, `nll_full` the one with the whole passage. A
-    placebo is a row too: its chosen span is cut where evidence would be.
+    `nll` is the target's negative log-likelihood without the span, `nll_full` the one with the whole passage; where
+    relevance chose, what it is less without the span, or that of the span, and of the whole passage. A placebo
+    is a row too: its chosen span is cut where evidence would be.
     """
 
     question_id: str

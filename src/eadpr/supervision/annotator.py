@@ -21,7 +21,7 @@ from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
 from eadpr.supervision.annotator_lessons import answering, continuing
 from eadpr.supervision.config import Annotator
 from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
-from eadpr.training import loop
+from eadpr.training import loop, relevance
 from eadpr.training.encoder import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import Checkpoints, TrainingState
@@ -56,8 +56,9 @@ def build_annotator(
         manifest = Manifest(settings.model, prompt, [], {})
         if settings.model != "none":
             model_folders.check(settings.model, model_files)
-            qa_model.load(settings.model, revision=settings.revision)
-            manifest = Manifest("given", prompt, [Model(settings.model, [])], model_files.sha256, settings.revision)
+            by = settings.by if settings.kind == "relevance" else None
+            (relevance.load if by else qa_model.load)(settings.model, revision=settings.revision)
+            manifest = Manifest("given", prompt, [Model(settings.model, [])], model_files.sha256, settings.revision, by)
         with files.new_folder(out) as folder:
             write_manifest(folder, manifest)
         return manifest

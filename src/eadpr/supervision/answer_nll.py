@@ -13,8 +13,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from eadpr.runtime import machine, parallel
 from eadpr.runtime.machine import Machine
 from eadpr.supervision.config import EvidenceSettings
-from eadpr.supervision.manifest import Request, Score
-from eadpr.supervision.qa_model import QaModel
+from eadpr.supervision.manifest import Manifest, Request, Score
+from eadpr.training import relevance
 from eadpr.training.padding import pad
 
 # Padded input tokens per batch, by device: bounds memory, changes no score by more than rounding. CPU: fits the caches.
@@ -24,12 +24,15 @@ TARGET_TOKENS = 128  # longer answers are scored by their first tokens
 IGNORED = -100
 
 
-def make_scorer(model_of: Callable[[int], QaModel], settings: EvidenceSettings, hardware: Machine) -> Score:
+def make_scorer(model_of: Callable, manifest: Manifest, settings: EvidenceSettings, hardware: Machine) -> Score:
     """Return the function that scores with the models of a manifest, by their indices."""
 
     def score(index: int, requests: Sequence[Request]) -> np.ndarray:
         with machine.autocast(hardware):
-            return answer_nlls(*model_of(index), requests, input_tokens=settings.input_tokens)
+            if not manifest.relevance:
+                return answer_nlls(*model_of(index), requests, input_tokens=settings.input_tokens)
+            scores = relevance.score(model_of(index), requests, input_tokens=settings.input_tokens)
+            return -scores if manifest.relevance == "removal" else scores
 
     return score
 

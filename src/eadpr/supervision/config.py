@@ -43,6 +43,10 @@ class Recipe(Optimiser):
 
 
 class Annotator(Section):
+    """`by` says how relevance chooses: the span without which the passage has least, or that itself has most."""
+
+    kind: Literal["answer", "relevance"]
+    by: Literal["removal", "match"]
     model: str = Field(min_length=1)
     revision: str | None
     prompt: str

@@ -1,6 +1,7 @@
 """Stage `evidence`: which spans of a positive passage make its question answerable, by several strategies.
 
-pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1)
+pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1), or that is most
+          relevant to the question (ours, where no answer is known)
 gold      the sentences that hold what the source annotated
 sentence  every sentence that holds an answer (PiCL, section 5.3, as do the next two)
 window    some tokens around every answer
@@ -97,7 +98,7 @@ def annotate_shards(
     number, and yields their count."""
     from eadpr.supervision.answer_nll import make_scorer
 
-    annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, settings, hardware))
+    annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, manifest, settings, hardware))
 
     def write_shard(number: int) -> Iterator[int]:
         shard = pairs.read_range(pair_table, first=number * size, count=size)
@@ -132,11 +133,11 @@ class Annotate:
             yield from (rows[strategy] for strategy in strategies)
 
     def _find_pseudo(self, pairs: Sequence[Pair]) -> list[Evidence]:
-        """Return a row for each pair. Nothing is chosen for a pair without a target or without text."""
+        """Return a row for each pair. Nothing is chosen for a pair without text, or by a QA model without a target."""
         segments = [spans.segment(pair.passage) for pair in pairs]
         rows = [_row(pair, "pseudo", cut, []) for pair, cut in zip(pairs, segments, strict=True)]
         # Some of HotpotQA's pages have no text.
-        askable = [i for i, pair in enumerate(pairs) if pair.target and segments[i]]
+        askable = [i for i, pair in enumerate(pairs) if (self.manifest.relevance or pair.target) and segments[i]]
         indices_by_model = defaultdict[int, list[int]](list)
         for i, model in zip(askable, self.manifest.assign([pairs[i].question.id for i in askable]), strict=True):
             indices_by_model[model].append(i)
@@ -149,14 +150,19 @@ class Annotate:
         return rows
 
     def requests(self, pair: Pair) -> list[Request]:
-        """Return the question with the passage without each of its spans, and last with the whole passage. A passage is
-        cut where the model stops reading, so that each span of a long one does not cost all of it."""
+        """Return the question with the passage without each of its spans (or to match with each), and last with all. A
+        passage is cut where the model stops reading, so that each span of a long one does not cost all of it."""
         prompt, target = self.manifest.prompt, self.manifest.prompt.cased(pair.target)
         text, limit = pair.passage.text, CHARACTERS * self.settings.input_tokens
         whole_text = text[:limit]
         segments = spans.segment(pair.passage)
-        texts = [spans.without(text, [s])[:limit] if s.start < limit else whole_text for s in segments]
         question, title = pair.question.question, pair.passage.title
+        if self.manifest.relevance == "match":
+            texts = [text[slice(*s)] for s in segments]
+        else:
+            texts = [spans.without(text, [s])[:limit] if s.start < limit else whole_text for s in segments]
+        if self.manifest.relevance:
+            return [(question, title, text) for text in [*texts, whole_text]]
         return [(prompt.input(question, title, text), target) for text in [*texts, whole_text]]
 
 

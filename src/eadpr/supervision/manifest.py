@@ -10,8 +10,9 @@ import numpy as np
 from eadpr.runtime import files
 
 MANIFEST = "annotator.json"
-Request = tuple[str, str]  # input, target
-Score = Callable[[int, Sequence[Request]], np.ndarray]  # (index of a model, requests) -> nll of each
+Request = tuple[str, ...]  # input and target; of a model of relevance question, title and text
+# (index of a model, requests) -> nll of each; of a model of relevance what stands for it, highest best
+Score = Callable[[int, Sequence[Request]], np.ndarray]
 
 
 class Prompt(NamedTuple):
@@ -41,13 +42,15 @@ class Model(NamedTuple):
 
 class Manifest(NamedTuple):
     """`source` is build, given, or, without models, the setting annotator.model (none). A user's model has
-    `hashes` if it is a folder (see `ModelFiles`), and may have a `revision` if it is a name."""
+    `hashes` if it is a folder (see `ModelFiles`), and may have a `revision` if it is a name. `relevance` is how a model
+    of relevance (`training.relevance`) chooses, removal or match, and None for a QA model."""
 
     source: str
     prompt: Prompt
     models: list[Model]
     hashes: dict[str, str]
     revision: str | None = None
+    relevance: str | None = None
 
     def assign(self, question_ids: Sequence[str]) -> list[int]:
         """Return for each question the index of the first model that was not trained on it."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import transformers
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
@@ -10,6 +11,7 @@ from eadpr.runtime import machine, model_folders
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import ModelFiles
 from eadpr.supervision.manifest import Manifest
+from eadpr.training import relevance
 from eadpr.training.pretrained import load_whole
 
 QaModel = tuple[PreTrainedModel, PreTrainedTokenizerBase]
@@ -22,22 +24,21 @@ def load(model: str, *, revision: str | None = None, setting: str = "annotator.m
     return loaded.eval(), tokenizer
 
 
-def load_annotator(folder: Path, manifest: Manifest, index: int) -> QaModel:
+def load_annotator(folder: Path, manifest: Manifest, index: int) -> Any:
     """Load a model of the manifest in `folder`. Raises ValueError if the user's model changed since `configs`."""
     path = manifest.models[index].path
     if manifest.source == "build":
         path = str(folder / path)
     else:
         model_folders.check(path, ModelFiles(sha256=manifest.hashes))
-    return load(path, revision=manifest.revision)
+    return (relevance.load if manifest.relevance else load)(path, revision=manifest.revision)
 
 
-def load_scorers(folder: Path, manifest: Manifest, hardware: Machine, indices: Sequence[int]) -> list[QaModel]:
+def load_scorers(folder: Path, manifest: Manifest, hardware: Machine, indices: Sequence[int]) -> list[Any]:
     """Load models of the manifest, ready to score on the device."""
-    models = []
-    for index in indices:
-        model, tokenizer = load_annotator(folder, manifest, index)
-        models.append((machine.place_model(model, hardware), tokenizer))
+    models = [load_annotator(folder, manifest, index) for index in indices]
+    for model in models:
+        machine.place_model(model[0] if isinstance(model, tuple) else model, hardware)
     return models
 
 
