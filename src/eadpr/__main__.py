@@ -8,6 +8,7 @@ from eadpr.settings import command as commands
 # In the package, so that the wheel has them; the stages of the pipeline need the repository.
 COMMANDS = {
     "add": "eadpr.settings.add_command:main",
+    "ask-passages": "eadpr.writers.command:main",
     "convert": "eadpr.publishing.command:convert_checkpoint",
     "describe": "eadpr.studies.describe:main",
     "export": "eadpr.evaluation.command:main",

@@ -9,6 +9,7 @@ from typing import Any
 
 from eadpr.corpus.rows import Row, RowError, join_names, unexpected
 
+PLAIN = ("grades", "answer_start", "evidence", "answer_kind", "set", "split", "type", "subject", "relation")
 # By kind of file: the names that a field usually has, its own first. Of the first field every file needs a column.
 NAMES = {
     "passages": {
@@ -21,10 +22,7 @@ NAMES = {
         "id": ("id", "_id", "qid", "query_id", "query-id", "question_id"),
         "answers": ("answers", "answer"),
         "positives": ("positives", "positive", "positive_ids"),
-        **{
-            name: (name,)
-            for name in ("grades", "answer_start", "answer_kind", "set", "split", "type", "subject", "relation")
-        },
+        **{name: (name,) for name in PLAIN},
     },
 }
 # Rows of question and passage, which no collection has.

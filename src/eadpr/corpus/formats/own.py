@@ -16,6 +16,7 @@ from eadpr.corpus.rows import (
     GivenPassage,
     GivenQuestion,
     Row,
+    RowError,
     check_id,
     is_offset,
     unexpected,
@@ -24,7 +25,7 @@ from eadpr.corpus.sources import NAME
 from eadpr.text.answers import KINDS
 
 DELIMITERS = {".tsv": "\t", ".csv": ",;\t"}  # what may separate the cells
-LISTS = ("answers", "positives")
+LISTS = ("answers", "positives", "evidence")
 TEXTS = ("answer_kind", "set", "split", "type", "subject", "relation")
 _NAME = (NAME, "lower-case letters, digits, '.', '_' and '-'")
 # Patterns that a field must match, and what messages say of them.
@@ -100,7 +101,7 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
 
     An empty field is as good as none; one value alone stands for a list of it. `grades` are numbers, one for each of
     the positives: how relevant it is. `answer_start` are character offsets, one for each of the positives, at which one
-    of the answers begins.
+    of the answers begins, or of the texts `evidence`.
     """
     for where, number, fields in read_rows(path, columns):
         lists = {name: _as_list(fields.get(name)) for name in LISTS}
@@ -112,14 +113,17 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
         for name, (pattern, expected) in ALLOWED.items():
             if optional[name] is not None and not re.fullmatch(pattern, optional[name]):
                 raise unexpected(where, name, optional[name], expected)
-        question, answers = row.text("question", empty=True), row.texts("answers")
+        question, answers, evidence = row.text("question", empty=True), row.texts("answers"), row.texts("evidence")
+        if evidence and "answer_start" not in row.fields:
+            raise RowError(where, "evidence", "needs answer_start, where it begins in each of the positives; add it")
         positives = [check_id(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
         grades: dict[str, float | None] = {}  # the first of each passage
         for key, grade in zip(positives, _read_numbers(row, "grades", _is_grade, "numbers above 0"), strict=True):
             grades.setdefault(key, grade)
         starts = zip(positives, _read_numbers(row, "answer_start", is_offset, "character offsets"), strict=True)
         contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(grades.items())]
-        annotations = [GivenGold(where, question, key, answers, start) for key, start in starts if start is not None]
+        pointed = [*answers, *evidence]
+        annotations = [GivenGold(where, question, key, pointed, start) for key, start in starts if start is not None]
         read = GivenQuestion(where, number, question, answers, contexts=contexts, annotations=annotations)
         yield read._replace(id=row.id("id") if "id" in fields else None, **optional)
 

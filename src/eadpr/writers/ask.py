@@ -1,0 +1,163 @@
+"""Questions about passages, each about one sentence, which is its evidence (PAQ's way; 002, section 5.1).
+
+They are written by a sequence-to-sequence model or by a language model behind an address. Dropped, and counted:
+cut_off    the writer did not end it
+empty      no letter or digit
+repeated   another passage's question, or an earlier one of its own, word for word
+not_found  BM25 does not rank its passage among the first for it (round trip)
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import torch
+
+from eadpr.corpus.formats import own
+from eadpr.corpus.formats.columns import Columns
+from eadpr.corpus.formats.documents import convert_documents
+from eadpr.corpus.pieces import cut_passages
+from eadpr.corpus.rows import check_passages, digest
+from eadpr.runtime import files, machine
+from eadpr.runtime.progress import progress
+from eadpr.storage import tables
+from eadpr.storage.records import Passage, Span
+from eadpr.supervision import bm25, qa_model
+from eadpr.supervision.bm25 import BM25
+from eadpr.text.answers import tokens
+from eadpr.text.spans import segment
+from eadpr.training.padding import TOKENS, batches, pad
+from eadpr.writers.config import Endpoint, fill_prompt
+from eadpr.writers.endpoint import AT_ONCE, complete
+from eadpr.writers.original import squash_spaces
+
+WORDS = 5  # a shorter sentence is not asked about
+BLOCK = 256  # prompts handed to a writer at a time
+INPUT_TOKENS, OUTPUT_TOKENS, BEAMS = 512, 64, 4  # of a sequence-to-sequence model
+FIELDS = ("{sentence}", "{marked}")  # a prompt holds one of them
+# Of models that generate questions on SQuAD, which read the passage with marks around what they ask about.
+SEQ2SEQ_PROMPT = "generate question: {marked}"
+ENDPOINT_PROMPT = """Write one question that is answered by the sentence below, from the passage "{title}" below it.
+Who reads the question has not seen the passage. Reply with the question only.
+
+Sentence: {sentence}
+
+Passage: {text}"""
+
+Write = Callable[[Sequence[str]], Sequence[str | None]]  # prompts -> what was written for each, None if cut off
+
+
+class Task(NamedTuple):
+    passage: Passage
+    sentence: Span
+
+
+def read_passages(source: Path, columns: Mapping[str, str], split_words: int | None) -> list[Passage]:
+    """Read a folder of documents, or a file of passages, as `eadpr add` does."""
+    with TemporaryDirectory() as scratch:
+        path = convert_documents(source, Path(scratch))[0] if source.is_dir() else source
+        rows = check_passages(own.read_passages(path, Columns("passages", columns)))
+        return [Passage(*row[1:4], None) for row in (cut_passages(rows, split_words) if split_words else rows)]
+
+
+def choose_sentences(passage: Passage, count: int, seed: int) -> list[Span]:
+    """Draw at most `count` sentences of WORDS or more; none of a passage that is one sentence, as nothing but evidence
+    would be in it."""
+    sentences = segment(passage)
+    long = [span for span in sentences if len(tokens(passage.text[slice(*span)])) >= WORDS and len(sentences) > 1]
+    return sorted(sorted(long, key=lambda span: digest(str(seed), passage.id, str(span.start)))[:count])
+
+
+def make_prompt(form: str, task: Task) -> str:
+    (_, title, text, _), (start, end) = task
+    marked = f"{text[:start]}<hl> {text[start:end]} <hl>{text[end:]}"
+    return fill_prompt(form, title=title, text=text, sentence=text[start:end], marked=marked)
+
+
+def write_by_endpoint(settings: Endpoint, seed: int) -> Write:
+    """Return a writer by a server; what it wrote stays in the cache."""
+
+    def write(prompts: Sequence[str]) -> list[str | None]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return list(pool.map(lambda prompt: complete(settings, prompt, seed=seed), prompts))
+
+    return write
+
+
+def write_by_seq2seq(name: str) -> Write:
+    """Return a writer by a model's folder or hub name, with beam search; the end of a long prompt is cut off."""
+    model, tokenizer = qa_model.load(name, setting="--model")
+    model.to(machine.device())
+
+    @torch.inference_mode()
+    def write(prompts: Sequence[str]) -> list[str | None]:
+        ids = tokenizer(list(prompts), truncation=True, max_length=INPUT_TOKENS).input_ids
+        texts: list[str | None] = [None] * len(ids)
+        for batch in batches([len(row) for row in ids], TOKENS[machine.device()]):
+            inputs, mask = (part.to(model.device) for part in pad([ids[i] for i in batch], tokenizer.pad_token_id))
+            options = {"num_beams": BEAMS, "do_sample": False, "max_new_tokens": OUTPUT_TOKENS}
+            written = model.generate(input_ids=inputs, attention_mask=mask, **options)
+            for i, row in zip(batch.tolist(), written, strict=True):
+                if tokenizer.eos_token_id in row[1:]:  # T5 begins with its padding
+                    texts[i] = tokenizer.decode(row, skip_special_tokens=True)
+        return texts
+
+    return write
+
+
+def ask_passages(
+    passages: Sequence[Passage], write: Write, form: str, out: Path, *, per_passage: int, within: int, seed: int
+) -> Counter[str]:
+    """Write passages.jsonl and questions.jsonl to the new folder `out`, for `eadpr add`; return how many questions were
+    asked and kept, and the reasons of the others."""
+    if out.exists():
+        raise ValueError(f"{out} is there already; name a new folder")
+    if not any(field in form for field in FIELDS):
+        raise ValueError(f"--prompt is {form!r}; it must hold {' or '.join(FIELDS)}, what the question is about")
+    tasks = [Task(p, sentence) for p in passages for sentence in choose_sentences(p, per_passage, seed)]
+    if not tasks:
+        raise ValueError(f"none of {len(passages):,} passages has two sentences, one of {WORDS} words at least")
+    written: list[str | None] = []
+    with progress("ask-passages", len(tasks), "questions") as advance:
+        for first in range(0, len(tasks), BLOCK):
+            written += write([make_prompt(form, task) for task in tasks[first : first + BLOCK]])
+            advance(len(written) - first)
+    kept, counts = _filter(passages, tasks, written, within)
+    with files.new_folder(out) as folder:
+        own.write_rows(folder / "passages.jsonl", ({"id": p.id, "title": p.title, "text": p.text} for p in passages))
+        own.write_rows(folder / "questions.jsonl", (_row(task, question) for task, question in kept))
+    return counts
+
+
+def _row(task: Task, question: str) -> dict[str, str | list]:
+    evidence = task.passage.text[slice(*task.sentence)]
+    positives, starts = [task.passage.id], [task.sentence.start]
+    return {"question": question, "positives": positives, "evidence": [evidence], "answer_start": starts}
+
+
+def _filter(
+    passages: Sequence[Passage], tasks: Sequence[Task], written: Sequence[str | None], within: int
+) -> tuple[list[tuple[Task, str]], Counter[str]]:
+    counts, questions = Counter(asked=len(tasks)), dict[str, Task]()
+    for task, text in zip(tasks, written, strict=True):
+        question = None if text is None else squash_spaces(text.removeprefix("question:"))
+        if question is None:
+            counts["cut_off"] += 1
+        elif not any(map(str.isalnum, question)):
+            counts["empty"] += 1
+        elif questions.setdefault(question, task) is not task:
+            counts["repeated"] += 1
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / "passages.parquet"
+        tables.write(path, Passage, passages)
+        settings = BM25(k1=0.9, b=0.4, depth=within, heap_mb=1024)
+        folder = Path(scratch) / "bm25"
+        folder.mkdir()
+        rankings = bm25.Searcher(bm25.index(path, folder, bm25=settings), bm25=settings).search(list(questions))
+    ranked = zip(questions.items(), rankings, strict=True)
+    kept = [(task, question) for (question, task), hits in ranked if task.passage.id in dict(hits)]
+    counts |= {"kept": len(kept), "not_found": len(questions) - len(kept)}
+    return kept, counts
