@@ -148,10 +148,8 @@ def to_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
         narrow = vectors.astype(DTYPE)
     if not np.isfinite(narrow).all():
         row, column = np.argwhere(~np.isfinite(narrow))[0]
-        raise ValueError(
-            f"the vector of passage {ids[row]!r} has a component {vectors[row, column]}, float16 holds finite ones up"
-            " to 65504; the training may have diverged: lower the learning rate, or choose another encoder"
-        )
+        reason = f"has a component {vectors[row, column]}, which is no finite float16; lower the learning rate"
+        raise ValueError(f"the vector of passage {ids[row]!r} {reason}, or choose another encoder")
     return narrow
 
 

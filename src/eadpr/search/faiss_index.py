@@ -85,7 +85,4 @@ def _explained(key: str, value: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise ValueError(
-            f"retrieve.{key}: FAISS refuses {value!r}: {error}; docs/howto/indexes.md says what fits, and"
-            " retrieve.index: exact always does"
-        ) from error
+        raise ValueError(f"retrieve.{key}: FAISS refuses {value!r}: {error}; retrieve.index: exact fits") from error

@@ -112,10 +112,8 @@ def _read_role(inputs: QuerySideInputs, role: str, encoder: TextEncoder, setting
         ids = in_sets if in_sets or role == "train" else ids
     questions = [q for q in read_questions(inputs.records / "questions.parquet", ids) if q.matchable]
     if not questions:
-        raise ValueError(
-            f"{inputs.positives / 'folds.parquet'}: no question of role {role} has an answer to look for; change"
-            " query_side.sets, or raise positives.validation"
-        )
+        path = inputs.positives / "folds.parquet"
+        raise ValueError(f"{path}: no question of role {role} has an answer to look for; change query_side.sets")
     if role == "validation":
         sample = contrastive.sample(len(questions), settings.validation_questions, settings.seed)
         questions = [questions[i] for i in sample]

@@ -74,8 +74,20 @@ class DenseSearcher:
         first = settings.model_copy(update={"depth": settings.candidates}) if self.by_part else settings
         questions_QD = embed(self._encoder, ids)
         hits = find(self._vectors, questions_QD, settings=first, threads=self._hardware.threads, label=label)
-        if self.by_part:
-            hits = rank_by_parts(hits, ids, self._passages, self._model, depth=settings.depth, label=label)
+        return self._rank_by_parts(hits, ids, label) if self.by_part else hits
+
+    def _rank_by_parts(self, hits: Hits, ids: late.Ids, label: str) -> Hits:
+        """Return the best of the candidates of questions with the token `ids`, by their sentences or tokens."""
+        encoders, store = load_pair(self._model).to(machine.device()), PassageStore(self._passages)
+        encoder, label = encoders.passage, f"{label} by {encoders.passage.settings.unit}"
+
+        def read_ids(rows: Sequence[int]) -> late.Ids:
+            return encoder.passage_ids(store.titles(rows), store.texts(rows))
+
+        hits = late.rescore(hits, encoders, ids, read_ids, depth=self._settings.depth, label=label)
+        if encoder.unread:
+            left_out = f"{encoder.unread:,} sentences lie beyond encoder.passage_tokens and were left out"
+            print(f"{label}: {left_out}", file=sys.stderr, flush=True)
         return hits
 
     def match(self, hits: Hits, question_ids: Sequence[str], questions: Sequence[str]) -> pa.Table:
@@ -84,22 +96,6 @@ class DenseSearcher:
         encoders = load_pair(self._model).to(machine.device())
         asked = embed_questions(encoders.question, encoders.question.question_ids(questions))
         return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoders.passage)
-
-
-def rank_by_parts(hits: Hits, ids: late.Ids, passages: Path, model: Path, *, depth: int, label: str) -> Hits:
-    """Return the best `depth` of the candidates of questions with the token `ids`, by their sentences or tokens."""
-    encoders, store = load_pair(model).to(machine.device()), PassageStore(passages)
-    encoder = encoders.passage
-
-    def read_ids(rows: Sequence[int]) -> late.Ids:
-        return encoder.passage_ids(store.titles(rows), store.texts(rows))
-
-    label += f" by {encoder.settings.unit}"
-    hits = late.rescore(hits, encoders, ids, read_ids, depth=depth, label=label)
-    if encoder.unread:
-        left_out = f"{encoder.unread:,} sentences lie beyond encoder.passage_tokens and were left out"
-        print(f"{label}: {left_out}", file=sys.stderr, flush=True)
-    return hits
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:

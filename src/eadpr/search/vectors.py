@@ -63,8 +63,18 @@ class Vectors:
             self._shard(number)
 
     def _shard(self, number: int) -> np.ndarray:
+        """Return a shard as a read-only memory map (rows, dim); raises ValueError for another shape or type."""
         first, end = self._ranges[number]
-        return open_shard(self.folder / shard_name(number), end - first, self.dim)
+        path, shape = self.folder / shard_name(number), (end - first, self.dim)
+        try:
+            with _LOADING:
+                shard = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{path} is not a readable .npy file ({error}); delete it and run `dvc repro`") from error
+        if shard.dtype != DTYPE or shard.shape != shape:
+            found = f"{shard.dtype} {shard.shape}"
+            raise ValueError(f"{path} holds {found}, expected float16 {shape}; delete it, run `dvc repro`")
+        return shard
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
         """Yield the first row and a float16 (n, dim) view of consecutive blocks, n <= size, each within a shard."""
@@ -87,17 +97,3 @@ class Vectors:
         for number, places in zip(numbers.tolist(), np.split(order, starts)[1:], strict=True):
             vectors[places] = self._shard(number)[rows[places] % self.shard_passages]
         return vectors
-
-
-def open_shard(path: Path, rows: int, dim: int) -> np.ndarray:
-    """Return a shard as a read-only memory map (rows, dim); raises ValueError for another shape or type."""
-    try:
-        with _LOADING:
-            shard = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a readable .npy file ({error}); delete it and run `dvc repro`") from error
-    if shard.dtype != DTYPE or shard.shape != (rows, dim):
-        raise ValueError(
-            f"{path} holds {shard.dtype} {shard.shape}, expected float16 {(rows, dim)}; delete it, run `dvc repro`"
-        )
-    return shard
