@@ -9,4 +9,4 @@ def main(base, base_files, encoder, *, records, out):
     from eadpr.training.config import settings_of
 
     parameters = make_base(records / "passages.parquet", out, base=base, settings=encoder, expected=base_files)
-    return f"base: an encoder of {parameters:,} parameters ({base.model}): {settings_of(out).describe()}"
+    return f"base: an encoder of {parameters:,} parameters ({base.model}): {settings_of(out)}"

@@ -95,16 +95,6 @@ class ResolvedSettings(EncoderSettings):
     def loss_scale(self) -> float:
         return self.scale or (20.0 if self.similarity == "cosine" or self.unit != "passage" else 1.0)
 
-    def describe(self) -> str:
-        """Return the settings as one line for people."""
-        prompts = f"prompts {self.prompts.question!r} and {self.prompts.passage!r}"
-        pooled = f"{self.pooling} pooling, " + (self.similarity if self.unit == "passage" else "cosine, best sentence")
-        similarity = "late interaction of tokens" if self.unit == "token" else pooled
-        return (
-            f"{similarity}, {prompts if self.prompts != NO_PROMPTS else 'no prompts'},"
-            f" title {self.title}, at most {self.question_tokens} and {self.passage_tokens} tokens"
-        )
-
 
 def settings_of(folder: Path) -> ResolvedSettings:
     """Read the settings that a model folder was saved with."""
