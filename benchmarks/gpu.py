@@ -72,17 +72,11 @@ class Measured(NamedTuple):
 def main(
     paths: list[str] = typer.Argument(None, help="Of encoding, training, evidence, search; all by default."),
     quick: bool = typer.Option(False, help="Toy sizes and models."),
-    passages: int = typer.Option(None, min=1, help="Encoded."),
-    steps: int = typer.Option(None, min=1, help="Of training, timed."),
-    questions: int = typer.Option(None, min=1, help="Whose evidence is scored."),
-    rows: int = typer.Option(None, min=1, help="Vectors searched; 1,536 bytes of disk each."),
-    token_budget: int = typer.Option(None, min=1, help="Of a batch of passages, padding included."),
-    repeats: int = typer.Option(None, min=1),
+    sizes: list[str] = typer.Option([], "--size", help="NAME=NUMBER of `Size`, as rows=1000; again for each."),
     folder: Path = typer.Option(None, help="Where to write models and vectors; a temporary folder by default."),
 ) -> None:
-    given = {"passages": passages, "steps": steps, "questions": questions, "rows": rows}
-    given |= {"token_budget": token_budget, "repeats": repeats}
-    size = (QUICK if quick else FULL)._replace(**{name: value for name, value in given.items() if value is not None})
+    given = {name: int(number) for name, number in (option.split("=") for option in sizes)}
+    size = (QUICK if quick else FULL)._replace(**given)
     if unknown := set(paths or ()) - set(PATHS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: known are {', '.join(PATHS)}")
     with tempfile.TemporaryDirectory(dir=folder) as temporary:

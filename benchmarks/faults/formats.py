@@ -1,13 +1,12 @@
 """Small files in every format that users bring, and how the project reads each."""
 
-import gzip
 import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.faults import plain, seeds
+from benchmarks.faults import folders, plain, seeds
 from benchmarks.faults.plain import Reading
 from benchmarks.faults.seeds import Rows
 from eadpr.corpus.formats import shapes
@@ -86,9 +85,8 @@ def _added(*paths: str, **named: str) -> Callable[[Path], Reading]:
 
     def read(folder: Path) -> Reading:
         (folder.parent / "params.yaml").write_text(PARAMS)
-        given = dict.fromkeys(("passages", "questions", "test_questions")) | {
-            key: folder / name for key, name in named.items()
-        }
+        given = dict.fromkeys(("passages", "questions", "test_questions"))
+        given |= {key: folder / name for key, name in named.items()}
         with shapes.recognise([folder / name for name in paths], **given) as own:
             report = add_own(
                 "mine", own, share=0.5, split_words=None, params=folder.parent / "params.yaml", dry_run=True
@@ -110,16 +108,22 @@ def _alike(folder: Path) -> Reading:
 def _probed(name: str) -> Callable[[Path], Reading]:
     from eadpr.library import texts
 
-    return lambda folder: {
-        "rows": [
-            (one.question, one.title, one.variants["positive"])
-            for one in texts.distractors(texts.read_rows(folder / name))
-        ]
-    }
+    def read(folder: Path) -> Reading:
+        made = texts.distractors(texts.read_rows(folder / name))
+        return {"rows": [(one.question, one.title, one.variants["positive"]) for one in made]}
+
+    return read
 
 
 P_TSV, OF_SET = {"psgs.tsv": seeds.table(seeds.PASSAGES, "\t")}, {"set": "x", "split": "train"}
 PSGS = {"kind": "passages", "path": "psgs.tsv"}
+HOTPOT = "HotpotQA", "pages.jsonl", bytes
+HOTPOT_ARCHIVE = "HotpotQA, archive", "pages.tar.bz2", seeds.tarred
+ASKED_FACTS = {"P19.jsonl": seeds.FACT, "P20.jsonl": [row | {"uuid": f"v{row['uuid']}"} for row in seeds.FACT]}
+
+
+def _of_set(kind: str, path: str) -> dict[str, Any]:
+    return {"kind": kind, "path": path, **OF_SET}
 
 
 def _of_dpr(
@@ -132,10 +136,8 @@ def _of_dpr(
 
 
 def _of_own(name: str, passages: str, questions: str, pack: Callable[[Rows], bytes]) -> Format:
-    files = {
-        passages: pack(seeds.PASSAGES),
-        questions: pack([row | {"grades": [1.0] * len(row["positives"])} for row in seeds.ASKED]),
-    }
+    graded = [row | {"grades": [1.0] * len(row["positives"])} for row in seeds.ASKED]
+    files = {passages: pack(seeds.PASSAGES), questions: pack(graded)}
     read = _prepared("own", {"kind": "passages", "path": passages}, {"kind": "questions", "path": questions})
     return Format(name, files, read, plain.own_files(passages, questions))
 
@@ -146,28 +148,17 @@ FORMATS = (
     _of_own("own CSV", "p.csv", "q.csv", lambda rows: seeds.table(rows, ",")),
     _of_own("own TSV", "p.tsv", "q.tsv", lambda rows: seeds.table(rows, "\t")),
     _of_own("own Parquet", "p.parquet", "q.parquet", seeds.parquet),
-    _of_own("own gzip", "p.jsonl.gz", "q.jsonl.gz", lambda rows: gzip.compress(seeds.lines(rows), mtime=0)),
+    _of_own("own gzip", "p.jsonl.gz", "q.jsonl.gz", lambda rows: seeds.zipped_twice(seeds.lines(rows))),
     Format(
         "DPR training",
         {**P_TSV, "train.json": json.dumps(seeds.TRAINING, indent=1).encode(), "gold.jsonl": seeds.lines(seeds.GOLD)},
-        _prepared(
-            "dpr",
-            PSGS,
-            {"kind": "training", "path": "train.json", **OF_SET},
-            {"kind": "gold", "path": "gold.jsonl", **OF_SET},
-            join=True,
-        ),
+        _prepared("dpr", PSGS, _of_set("training", "train.json"), _of_set("gold", "gold.jsonl"), join=True),
         plain.training,
     ),
     Format(
         "DPR qa.csv and gold_info",
         {**P_TSV, "q.qa.csv": seeds.QA, "gold.json": json.dumps(seeds.GOLD_INFO).encode()},
-        _prepared(
-            "dpr",
-            PSGS,
-            {"kind": "questions", "path": "q.qa.csv", **OF_SET},
-            {"kind": "gold_info", "path": "gold.json", **OF_SET},
-        ),
+        _prepared("dpr", PSGS, _of_set("questions", "q.qa.csv"), _of_set("gold_info", "gold.json")),
         plain.qa_csv,
         some("questions", "passages"),
     ),
@@ -180,15 +171,7 @@ FORMATS = (
         **OF_SET,
     ),
     _of_dpr("RAMDocs", "ramdocs", {"ramdocs.jsonl": seeds.lines(seeds.RAMDOCS)}, plain.ramdocs, **OF_SET),
-    _of_dpr(
-        "T-REx facts",
-        "facts",
-        {
-            "P19.jsonl": seeds.lines(seeds.FACT),
-            "P20.jsonl": seeds.lines([row | {"uuid": f"v{row['uuid']}"} for row in seeds.FACT]),
-        },
-        plain.facts,
-    ),
+    _of_dpr("T-REx facts", "facts", {path: seeds.lines(rows) for path, rows in ASKED_FACTS.items()}, plain.facts),
     _of_dpr("EntityQuestions", "entity_questions", {"P19.dev.json": seeds.ENTITIES}, plain.entities("P19.dev.json")),
     _of_dpr(
         "EntityQuestions, zip",
@@ -201,70 +184,31 @@ FORMATS = (
         Format(
             name,
             {pages: pack(seeds.lines(seeds.PAGES)), "hotpot.json": json.dumps(seeds.HOTPOT).encode()},
-            _prepared(
-                "hotpot",
-                {"kind": "passages", "path": pages},
-                {"kind": "questions", "path": "hotpot.json", **OF_SET},
-                join=True,
-            ),
+            _prepared("hotpot", PSGS | {"path": pages}, _of_set("questions", "hotpot.json"), join=True),
             plain.hotpot(pages),
             within,
         )
-        for name, pages, pack in (
-            ("HotpotQA", "pages.jsonl", bytes),
-            ("HotpotQA, archive", "pages.tar.bz2", seeds.tarred),
-        )
+        for name, pages, pack in (HOTPOT, HOTPOT_ARCHIVE)
     ),
     Format("near-duplicates", {"alike.jsonl": seeds.lines(seeds.ALIKE)}, _alike, plain.alike),
-    Format(
-        "BEIR",
-        {
-            "corpus.jsonl": seeds.lines(seeds.BEIR),
-            "queries.jsonl": seeds.lines(seeds.QUERIES),
-            "qrels/train.tsv": seeds.JUDGED.encode(),
-            "qrels/test.tsv": seeds.JUDGED.replace("q", "t").replace("tuery", "query").encode(),
-        },
-        _added("."),
-        plain.judged("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv"),
-    ),
     *(
-        Format(
-            name,
-            {
-                docs: seeds.PAIRS.encode(),
-                queries: b"q1\twho?\nq2\twhat?\nt1\twho, then?\nt2\twhere?\n",
-                qrels[0]: seeds.JUDGEMENTS,
-                qrels[1]: seeds.JUDGEMENTS.replace(b"q", b"t"),
-            },
-            _added("."),
-            plain.judged(docs, queries, *qrels),
-        )
-        for name, docs, queries, *qrels in (
-            ("MS MARCO", "collection.tsv", "queries.tsv", "qrels.train.tsv", "qrels.dev.small.tsv"),
-            ("ir_datasets", "docs.tsv", "queries.tsv", "train.qrels", "dev.qrels"),
+        Format(name, dict(zip(paths, data, strict=True)), _added("."), plain.judged(*paths))
+        for name, data, paths in (
+            ("BEIR", seeds.BEIR, ("corpus.jsonl", "queries.jsonl", "qrels/train.tsv", "qrels/test.tsv")),
+            ("MS MARCO", seeds.TSVS, ("collection.tsv", "queries.tsv", "qrels.train.tsv", "qrels.dev.small.tsv")),
+            ("ir_datasets", seeds.TSVS, ("docs.tsv", "queries.tsv", "train.qrels", "dev.qrels")),
         )
     ),
     Format(
         "SQuAD",
-        {
-            "squad.json": json.dumps(seeds.SQUAD).encode(),
-            "dev.json": json.dumps(seeds.SQUAD)
-            .replace('"q', '"dq')
-            .encode()
-            .replace(b'"dqas', b'"qas')
-            .replace(b'"dquestion', b'"question'),
-        },
+        {"squad.json": json.dumps(seeds.SQUAD).encode(), "dev.json": seeds.DEV_SQUAD},
         _added("squad.json", "dev.json"),
         plain.squad,
     ),
     Format(
         "documents",
-        {
-            "docs/a.txt": b"Alpha is here.\n",
-            "docs/b.md": seeds.DOCUMENT.encode(),
-            "q.jsonl": seeds.lines([{"question": "who?", "answers": ["Alpha"]}]),
-            "t.jsonl": seeds.lines([{"question": "who?", "answers": ["Alpha"]}]),
-        },
+        {"docs/a.txt": b"Alpha is here.\n", "docs/b.md": seeds.DOCUMENT.encode()}
+        | dict.fromkeys(("q.jsonl", "t.jsonl"), seeds.lines([{"question": "who?", "answers": ["Alpha"]}])),
         _added(passages="docs", questions="q.jsonl", test_questions="t.jsonl"),
         plain.words,
         same_words,
@@ -273,4 +217,6 @@ FORMATS = (
         Format(f"rows to probe, {name}", {name: data}, _probed(name), plain.probed(name))
         for name, data in (("rows.jsonl", seeds.lines(seeds.PROBED)), ("rows.csv", seeds.table(seeds.PROBED, ",")))
     ),
+    Format("kept passages", folders.COPY, folders.read_copy, lambda _: {"passages": folders.ROWS}),
+    Format("a model folder", folders.MODEL, folders.read_model, folders.plain_model),
 )

@@ -6,6 +6,7 @@
 import json
 import os
 import random
+import re
 import resource
 import selectors
 import shutil
@@ -24,7 +25,7 @@ from benchmarks.faults.settings import SETTINGS
 from eadpr.settings.command import LONGEST, USER_ERRORS, format_error
 
 FILES, OF_SETTINGS = 8_500, 2_000  # changed at share 1
-SECONDS, MEMORY = 10, 2 << 30
+SECONDS, LARGEST, MEMORY = 10, 1 << 28, 2 << 30  # LARGEST: bytes more for an input of some kB
 WORKERS, AT_ONCE = 2, 250  # processes, and how many changes one of them sees
 
 
@@ -52,16 +53,27 @@ def one(seed: int, number: int, folder: Path, of: Format | None = None) -> Ended
     """Change a file, read it, and judge what came of it."""
     rng, of = random.Random(f"{seed} {number}"), of or format_of(number)
     shutil.rmtree(folder, ignore_errors=True)
-    name = rng.choice(of.changed or tuple(of.files))
-    said, made = changed(rng, name, of.files[name])
-    for path, data in (of.files | {name: made}).items():
+    files, notes = dict(of.files), []
+    for _ in range(rng.choice((1, 1, 1, 2))):  # two of one file, or one of each
+        name = rng.choice(of.changed or tuple(of.files))
+        said, files[name] = changed(rng, name, files[name])
+        notes.append(f"{name}, {said}")
+    for path, data in files.items():
         (folder / "given" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "given" / path).write_bytes(data)
-    began = time.monotonic()
+    began, before = time.monotonic(), most_memory(anew=True)
     outcome, note = judged(of, folder / "given", name)
-    if time.monotonic() - began > SECONDS:
-        outcome, note = "wrong", f"{time.monotonic() - began:.0f} s"
-    return Ended(number, outcome, f"{of.name}, {name}, {said}: {note}"[:700])
+    took, more = time.monotonic() - began, most_memory() - before
+    if took > SECONDS or more > LARGEST:
+        outcome, note = "wrong", f"{took:.0f} s, {more >> 20} MiB"
+    return Ended(number, outcome, f"{of.name}, {'; '.join(notes)}: {note}"[:700])
+
+
+def most_memory(*, anew: bool = False) -> int:
+    """The most bytes that this process has held, counted from now on with `anew`."""
+    if anew:
+        Path("/proc/self/clear_refs").write_text("5")
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
 
 
 def judged(of: Format, folder: Path, name: str) -> tuple[Outcome, str]:

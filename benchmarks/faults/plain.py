@@ -136,9 +136,8 @@ ROLES = {f"{role}_ctxs": role for role in ("positive", "negative", "hard_negativ
 def training(folder: Path) -> Reading:
     found = dpr_questions(rows_of(folder / "train.json"), ROLES)
     for gold in rows_of(folder / "gold.jsonl"):
-        assert any(gold["question"] == c[0] and str(gold["passage_id"]) == c[3] for c in found["contexts"]), (
-            "gold of nothing"
-        )
+        of = gold["question"], str(gold["passage_id"])
+        assert any(of == (context[0], context[3]) for context in found["contexts"]), "gold of nothing"
     passages, texts = dpr_passages(folder / "psgs.tsv"), {}
     for row in rows_of(folder / "train.json"):
         for one in (one for name in ROLES for one in row.get(name, [])):
@@ -221,17 +220,13 @@ def alike(folder: Path) -> Reading:
 
 def judged(corpus: str, queries: str, *qrels: str) -> Callable[[Path], Reading]:
     def plain(folder: Path) -> Reading:
-        rows = (
-            rows_of(folder / corpus)
-            if corpus.endswith("jsonl")
-            else [{"id": row[0], "text": row[1]} for row in cells(text_of(folder / corpus), quoting=csv.QUOTE_NONE)]
+        rows, queried = (
+            rows_of(folder / name)
+            if name.endswith("jsonl")
+            else [{"_id": row[0], "text": row[1]} for row in cells(text_of(folder / name), quoting=csv.QUOTE_NONE)]
+            for name in (corpus, queries)
         )
-        passages = own_passages(rows)
-        asked = (
-            {str(row["_id"]): row["text"] for row in rows_of(folder / queries)}
-            if queries.endswith("jsonl")
-            else dict(cells(text_of(folder / queries), quoting=csv.QUOTE_NONE))
-        )
+        passages, asked = own_passages(rows), {str(row["_id"]): row["text"] for row in queried}
         questions, contexts = [], []
         for path in qrels:
             judged = judgements(folder / path)
@@ -293,7 +288,4 @@ def both(folder: Path) -> Reading:
 def words(folder: Path) -> Reading:
     """Of documents, which are cut at headings, the words of their texts alone."""
     texts = [text_of(path) for path in sorted((folder / "docs").iterdir())]
-    return {
-        "words": re.findall(r"\w+", re.sub(r"(?m)^#.*", "", "\n".join(texts[:2]))),
-        **both(folder),
-    }  # but for the page, which a parser mends
+    return {"words": re.findall(r"\w+", re.sub(r"(?m)^#.*", "", "\n".join(texts))), **both(folder)}

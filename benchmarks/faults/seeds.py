@@ -2,10 +2,14 @@
 
 import bz2
 import csv
+import gzip
 import io
 import json
+import re
 import tarfile
 import zipfile
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -59,8 +63,6 @@ SQUAD = {"version": "1.1", "data": [{"title": "T x", "paragraphs": [
     ]},
 ]}]}  # fmt: skip
 JUDGED = "query-id\tcorpus-id\tscore\nq1\ta\t1\nq2\tb\t1\nq2\tc\t2\nq2\ta\t0\n"
-BEIR = [{"_id": row["id"], "title": row["title"], "text": row["text"]} for row in PASSAGES]
-PAIRS = "a\tAlpha is here.\nb\tBeta, so it is.\nc\tGämma\n"
 DOCUMENT = "# Top\n\nAlpha is here.\n\n## Below ##\n\nBeta *is* there.\n"
 PROBED = [{"question": "who?", "answers": "Alpha", "text": "Alpha is here. It rains.", "title": "T"}]
 
@@ -90,14 +92,20 @@ def parquet(rows: Rows) -> bytes:
 QA = table(
     [{"question": "who?", "answers": ["Alpha"]}, {"question": "what?", "answers": ["Beta", "2"]}], "\t", header=False
 )
+DEV_SQUAD = re.sub(r'"q(?=\d)', '"dq', json.dumps(SQUAD)).encode()
 ENTITIES = json.dumps([{"question": "Where was Ann born?", "answers": ["Rome"]}]).encode()
 JUDGEMENTS = b"q1 0 a 1\nq2 0 b 1\nq2 0 c 2\n".replace(b" ", b"\t")
-QUERIES = [
-    {"_id": "q1", "text": "who?"},
-    {"_id": "q2", "text": "what?"},
-    {"_id": "t1", "text": "when?"},
-    {"_id": "t2", "text": "where?"},
-]
+PAIRS = "a\tAlpha is here.\nb\tBeta, so it is.\nc\tGämma\n".encode()
+ASKED_BY_ID = {"q1": "who?", "q2": "what?", "t1": "when?", "t2": "where?"}
+# Corpus, queries, and judgements of two splits.
+BEIR = (
+    lines([{"_id": row["id"], "title": row["title"], "text": row["text"]} for row in PASSAGES]),
+    lines([{"_id": key, "text": text} for key, text in ASKED_BY_ID.items()]),
+    JUDGED.encode(),
+    re.sub(r"(?m)^q(?=\d)", "t", JUDGED).encode(),
+)
+PAIRED = "".join(f"{key}\t{text}\n" for key, text in ASKED_BY_ID.items()).encode()
+TSVS = PAIRS, PAIRED, JUDGEMENTS, JUDGEMENTS.replace(b"q", b"t")
 
 
 def zipped(parts: dict[str, bytes]) -> bytes:
@@ -108,16 +116,45 @@ def zipped(parts: dict[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def tarred(data: bytes, member: str = "wiki/AA/wiki_00.bz2") -> bytes:
-    """An archive as HotpotQA's: one bzip2 file in a bzip2 archive."""
-    out, packed = io.BytesIO(), bz2.compress(data)
-    with tarfile.open(fileobj=out, mode="w:bz2") as archive:
-        info = tarfile.TarInfo(member)
-        info.size = len(packed)
-        archive.addfile(info, io.BytesIO(packed))
-    return out.getvalue()
+def packed(data: bytes, compress: Callable[[bytes], bytes]) -> bytes:
+    """In two streams, as pbzip2 and Wikipedia's dumps are."""
+    half = len(data) // 2
+    return compress(data[:half]) + compress(data[half:])
+
+
+def zipped_twice(data: bytes) -> bytes:
+    return packed(data, partial(gzip.compress, mtime=0))
+
+
+def unpacked(data: bytes) -> bytes:
+    """All streams of bzip2; Python's own reader takes a damaged one behind the first for the end."""
+    out = b""
+    while data:
+        stream = bz2.BZ2Decompressor()
+        out += stream.decompress(data)
+        if not stream.eof:
+            raise EOFError("cut")
+        data = stream.unused_data
+    return out
+
+
+def tarred(data: bytes) -> bytes:
+    """An archive as HotpotQA's: bzip2 files in a bzip2 archive."""
+    out, half = io.BytesIO(), data.find(b"\n", len(data) // 2) + 1
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, part in (("wiki/AA/wiki_00.bz2", data[:half]), ("wiki/AA/wiki_01.bz2", data[half:])):
+            member = packed(part, bz2.compress)
+            info = tarfile.TarInfo(name)
+            info.size = len(member)
+            archive.addfile(info, io.BytesIO(member))
+    return packed(out.getvalue(), bz2.compress)
 
 
 def untarred(data: bytes) -> bytes:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        return b"".join(bz2.decompress(archive.extractfile(one).read()) for one in archive if one.isfile())
+    whole = unpacked(data)
+    with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
+        parts = [unpacked(archive.extractfile(one).read()) for one in archive if one.isfile()]
+        rest = whole[archive.offset :]
+    if any(rest) or len(rest) < tarfile.BLOCKSIZE - 1:
+        raise ValueError("a header is damaged")
+    return b"".join(parts)
