@@ -66,7 +66,7 @@ def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
 
 def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     """A list, a positive that is named twice, and a grade where nothing is positive, which says nothing."""
-    cells = "a,\"['p', 'r', 'p']\",\"[2, 1, 3]\",\nb,p,3,\nc,,A,x\n"
+    cells = "a,\"['p', 'r', 'p']\",\"[2, 1, 2]\",\nb,p,3,\nc,,A,x\n"
     (tmp_path / "q.csv").write_text(f"question,positives,grades,answers\n{cells}")
     (tmp_path / "q.jsonl").write_text('{"question": "b", "positives": "p", "grades": 3}\n')
     graded = [[(one.passage_id, one.grade) for one in q.contexts] for q in questions(tmp_path / "q.csv")]

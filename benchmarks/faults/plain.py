@@ -38,7 +38,8 @@ def rows_of(path: Path) -> Rows:
     text = seeds.untarred(path.read_bytes()).decode("utf-8-sig") if name.endswith(".tar.bz2") else text_of(path)
     if name.endswith((".csv", ".tsv")):
         header, *rows = cells(text, max(",;\t", key=text.split("\n")[0].count) if name.endswith(".csv") else "\t")
-        return [dict(zip(header, row, strict=True)) for row in rows]
+        names = "\t".join(one.strip() for one in header).rstrip("\t").split("\t")
+        return [dict(zip(names, [*row[: len(names)], *filter(None, row[len(names) :])], strict=True)) for row in rows]
     if text.lstrip().startswith("["):
         return json.loads(text)
     return [json.loads(line) for line in text.split("\n") if line.strip()]
@@ -281,11 +282,9 @@ def probed(name: str) -> Callable[[Path], Reading]:
     return plain
 
 
-def both(folder: Path) -> Reading:
-    return own_questions([row for name in ("q.jsonl", "t.jsonl") for row in rows_of(folder / name)], scored=False)
-
-
 def words(folder: Path) -> Reading:
     """Of documents, which are cut at headings, the words of their texts alone."""
+    asked = [row for name in ("q.jsonl", "t.jsonl") for row in rows_of(folder / name)]
     texts = [text_of(path) for path in sorted((folder / "docs").iterdir())]
-    return {"words": re.findall(r"\w+", re.sub(r"(?m)^#.*", "", "\n".join(texts))), **both(folder)}
+    text = re.sub(r"(?m)^#.*", "", "\n".join(texts))
+    return {"words": re.findall(r"\w+", text), **own_questions(asked, scored=False)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from eadpr.corpus.formats.file_rows import read_cells, read_objects, read_table
 from eadpr.corpus.formats.own import OwnFiles, write_rows
-from eadpr.corpus.rows import LARGEST, RowError, check_id, unexpected
+from eadpr.corpus.rows import LARGEST, RowError, check_id, excerpt, unexpected
 
 CORPORA = ("corpus.jsonl", "collection.tsv", "corpus.tsv", "docs.tsv")
 QRELS = ("qrels/*.tsv", "qrels*.tsv", "*.qrels")
@@ -56,8 +56,7 @@ def _split_of(path: Path) -> str:
 
 
 def _read_judgements(path: Path) -> Judgements:
-    """Read three columns with a header (BEIR), or TREC's four without: question, 0, passage, grade. Of two grades the
-    first counts."""
+    """Read three columns with a header (BEIR), or TREC's four without: question, 0, passage, grade."""
     questions: dict[str, dict[str, float]] = {}
     for number, (where, cells) in enumerate(read_cells(path), start=1):
         if len(cells) not in (3, 4):
@@ -69,7 +68,9 @@ def _read_judgements(path: Path) -> Judgements:
             continue  # BEIR's header
         if grade is None or not abs(grade) <= LARGEST:  # NaN too
             raise unexpected(where, "grade", cell, "a number")
-        questions.setdefault(check_id(question, where), {}).setdefault(check_id(passage, where), grade)
+        grades = questions.setdefault(check_id(question, where), {})
+        if grades.setdefault(check_id(passage, where), grade) != grade:
+            raise RowError(where, f"passage {excerpt(passage)}", "has another grade above; keep one")
     if not any(grade > 0 for grades in questions.values() for grade in grades.values()):
         raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")
     return {key: dict(sorted(grades.items(), key=lambda item: -item[1])) for key, grades in questions.items()}

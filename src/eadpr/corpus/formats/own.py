@@ -18,6 +18,7 @@ from eadpr.corpus.rows import (
     Row,
     RowError,
     check_id,
+    excerpt,
     is_offset,
     unexpected,
 )
@@ -117,9 +118,10 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
         if evidence and "answer_start" not in row.fields:
             raise RowError(where, "evidence", "needs answer_start, where it begins in each of the positives; add it")
         positives = [check_id(value, where, f"positives[{i}]") for i, value in enumerate(lists["positives"])]
-        grades: dict[str, float | None] = {}  # the first of each passage
+        grades: dict[str, float | None] = {}
         for key, grade in zip(positives, _read_numbers(row, "grades", _is_grade, "numbers above 0"), strict=True):
-            grades.setdefault(key, grade)
+            if grades.setdefault(key, grade) != grade:
+                raise RowError(where, "grades", f"has two for positive {excerpt(key)}; keep one")
         starts = zip(positives, _read_numbers(row, "answer_start", is_offset, "character offsets"), strict=True)
         contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(grades.items())]
         pointed = [*answers, *evidence]
