@@ -50,7 +50,8 @@ def libraries() -> list[str]:
     import transformers
 
     versions = [library.__version__ for library in (torch, transformers, tokenizers)]
-    return [*versions, torch.backends.cpu.get_cpu_capability()]
+    low = ["bfloat16"] if multiplies_bfloat16() else []
+    return [*versions, torch.backends.cpu.get_cpu_capability(), *low]
 
 
 def device() -> str:
@@ -72,24 +73,32 @@ def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
     return cache.fingerprint(list(map(files.tree_sha256, inputs)), plain, libraries(), device(), cache.code(module))
 
 
-def autocast(machine: Machine):
-    """Return the context for forward passes: bfloat16 if set, or if `auto` and the GPU computes in it natively."""
+def multiplies_bfloat16() -> bool:
+    """Check whether the device has instructions for bfloat16, without which it is slower than float32."""
     import torch
 
-    kind = device()
-    low = machine.precision == "bfloat16" or (
-        machine.precision == "auto" and kind == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    )
-    return torch.autocast(kind, dtype=torch.bfloat16, enabled=low)
+    if device() == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    can = torch.cpu.get_capabilities()
+    return bool(can.get("amx_bf16") or can.get("avx512_bf16"))
 
 
-def place_model(model, machine: Machine):
+def autocast(machine: Machine, *, inference: bool = False):
+    """Return the context for forward passes: bfloat16 if set, or if `auto` where the device multiplies it. A CPU gains
+    in `inference` alone; it trains in float32, unless told otherwise."""
+    import torch
+
+    auto = machine.precision == "auto" and (inference or device() == "cuda") and multiplies_bfloat16()
+    return torch.autocast(device(), dtype=torch.bfloat16, enabled=auto or machine.precision == "bfloat16")
+
+
+def place_model(model, machine: Machine, *, inference: bool = False):
     """Move a model to the device for passes under `autocast`. Where these are in bfloat16, matrix weights are converted
     now, not in each pass: the same results, half the memory."""
     import torch
     from torch.nn import Embedding, Linear
 
-    with autocast(machine):
+    with autocast(machine, inference=inference):
         low = torch.is_autocast_enabled(device())
     # T5 may share one matrix between its output and its embeddings, which autocast does not convert.
     embeddings = {id(part.weight) for part in model.modules() if isinstance(part, Embedding)}

@@ -103,7 +103,7 @@ def card_tokens(memory: int) -> int:
 
 
 def load_passage_encoder(model: Path, hardware: Machine) -> TextEncoder:
-    return machine.place_model(text_encoder.load(model, "passage", AUTO), hardware)
+    return machine.place_model(text_encoder.load(model, "passage", AUTO), hardware, inference=True)
 
 
 def encode_shards(
@@ -121,7 +121,7 @@ def encode_shards(
         first, end = ranges[number]
         shard, done = np.empty((end - first, encoder.dim), DTYPE), 0
         for passage_ids, ids in parallel.ahead(tokenise, read_windows(passages, settings, first, end), threads=1):
-            with machine.autocast(hardware):
+            with machine.autocast(hardware, inference=True):
                 vectors = embed(encoder, ids, token_budget=settings.token_budget)
             shard[done : done + len(vectors)] = to_float16(vectors, passage_ids)
             done += len(vectors)

@@ -28,7 +28,7 @@ def make_scorer(model_of: Callable, manifest: Manifest, settings: EvidenceSettin
     """Return the function that scores with the models of a manifest, by their indices."""
 
     def score(index: int, requests: Sequence[Request]) -> np.ndarray:
-        with machine.autocast(hardware):
+        with machine.autocast(hardware, inference=True):
             if not manifest.relevance:
                 return answer_nlls(*model_of(index), requests, input_tokens=settings.input_tokens)
             scores = relevance.score(model_of(index), requests, input_tokens=settings.input_tokens)

@@ -38,7 +38,7 @@ def load_scorers(folder: Path, manifest: Manifest, hardware: Machine, indices: S
     """Load models of the manifest, ready to score on the device."""
     models = [load_annotator(folder, manifest, index) for index in indices]
     for model in models:
-        machine.place_model(model[0] if isinstance(model, tuple) else model, hardware)
+        machine.place_model(model[0] if isinstance(model, tuple) else model, hardware, inference=True)
     return models
 
 
