@@ -141,9 +141,9 @@ def test_auto_is_bfloat16_where_a_card_computes_in_it(emulated, low, monkeypatch
     assert machine.autocast(auto) == ("cuda", torch.bfloat16, low)
 
 
-@pytest.mark.parametrize(("instructions", "low"), [({"amx_bf16"}, True), ({"avx512_bf16"}, True), ({"avx512_f"}, False)])
-def test_auto_is_bfloat16_on_a_cpu_that_multiplies_it_and_for_inference_alone(instructions, low, monkeypatch):
-    capabilities = {name: name in instructions for name in ("amx_bf16", "avx512_bf16", "avx512_f")}
+@pytest.mark.parametrize(("instruction", "low"), [("amx_bf16", True), ("avx512_bf16", True), ("avx512_f", False)])
+def test_auto_is_bfloat16_on_a_cpu_that_multiplies_it_and_for_inference_alone(instruction, low, monkeypatch):
+    capabilities = {name: name == instruction for name in ("amx_bf16", "avx512_bf16", "avx512_f")}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     monkeypatch.setattr(torch, "autocast", lambda kind, *, dtype, enabled: enabled)
     auto = Machine(threads=1, deterministic=False, precision="auto")
