@@ -20,7 +20,7 @@ from eadpr.storage.questions import read_question_ids
 from eadpr.storage.records import PairScore
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
-from eadpr.training.encoder import Encoders, TextEncoder, load_pair
+from eadpr.training.encoder import Encoders, load_pair
 
 PAIRS = 1_024  # scored at a time
 
@@ -71,21 +71,15 @@ def score_variants(
         **cuts,
         "masked": [mask_answers(p.passage.text, p.question.answers, p.question.answer_kind) for p in pairs],
     }
-    titles = [pair.passage.title for pair in pairs]
-    ids = {variant: _tokenise(encoders.passage, titles, of_pairs) for variant, of_pairs in texts.items()}
-    forms = [(i, variant, ids[variant][i]) for i in range(len(pairs)) for variant in ids if i in ids[variant]]
+    forms = [(i, variant) for i in range(len(pairs)) for variant in texts if texts[variant][i] is not None]
+    titles = [pairs[i].passage.title for i, _ in forms]
+    ids = map(tuple, encoders.passage.passage_ids(titles, [texts[variant][i] for i, variant in forms]))
+    tokens = dict(zip(forms, ids, strict=True))
     # Questions share positives and their variants; each is encoded once.
     positions: dict[tuple[int, ...], int] = {}
-    rows = [positions.setdefault(tuple(tokens), len(positions)) for _, _, tokens in forms]
-    scores = late.score_pairs(encoders, question_ids, list(positions), [i for i, _, _ in forms], rows)
-    for (i, variant, tokens), score in zip(forms, scores.tolist(), strict=True):
-        if variant != "positive" and tokens == ids["positive"][i]:  # they differ beyond the truncation
+    rows = [positions.setdefault(of_form, len(positions)) for of_form in tokens.values()]
+    scores = late.score_pairs(encoders, question_ids, list(positions), [i for i, _ in forms], rows)
+    for (i, variant), score in zip(forms, scores.tolist(), strict=True):
+        if variant != "positive" and tokens[i, variant] == tokens[i, "positive"]:  # they differ beyond the truncation
             variant += "_cut"
         yield PairScore(pairs[i].question.id, pairs[i].passage.id, variant, score)
-
-
-def _tokenise(encoder: TextEncoder, titles: list[str], texts: Sequence[str | None]) -> dict[int, list[int]]:
-    """Return the tokens of the passages that have a text, by position."""
-    present = [i for i, text in enumerate(texts) if text is not None]
-    tokens = encoder.passage_ids([titles[i] for i in present], [texts[i] for i in present])
-    return dict(zip(present, tokens, strict=True))
