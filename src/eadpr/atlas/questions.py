@@ -87,9 +87,11 @@ def _bridges(
     bridges = []
     for first in entities:
         for link, fact in first.facts.items():
-            if link in unseen or not _links(link, fact.target, entities):
+            if link in unseen or fact.target is None or RELATIONS[link].phrase is None:
                 continue
             second, phrase = entities[fact.target], RELATIONS[link].phrase.replace("[X]", first.name)
+            if link == "P127" and second.kind != "company":  # its phrase is "the company that owns …"
+                continue
             for relation, reached in second.facts.items():
                 if relation not in unseen and reached.answer != first.name:
                     text = RELATIONS[relation].question.replace("[X]", phrase)
@@ -97,13 +99,6 @@ def _bridges(
                     name = f"{first.id}-{link}-{relation}", text, reached.answer, first.name, f"{link}/{relation}"
                     bridges.append(_question(*name, "bridge", places, [("twohop", purpose)]))
     return bridges
-
-
-def _links(relation: str, target: int | None, entities: list[Entity]) -> bool:
-    """Check that the relation's phrase describes its target: "the company that owns …" needs a company."""
-    if target is None or RELATIONS[relation].phrase is None:
-        return False
-    return relation != "P127" or entities[target].kind == "company"
 
 
 def _comparisons(
