@@ -89,9 +89,9 @@ async function drawQuestion() {
   const around = { before: data.ids[rows[at - 1]], after: data.ids[rows[at + 1]],
     said: at < 0 ? "not among the questions that the filters leave" : `${(at + 1).toLocaleString("en")} of the ${rows.length.toLocaleString("en")} questions left` };
   if (at < 0) around.after = data.ids[rows[0]];
+  if (shown === "questions") top = scrollY;
   byId("main").replaceChildren(...question(data, state, place, found, go, around).flat(2));
   if (shown !== asked) {
-    if (shown === "questions") top = scrollY;
     byId("heading").focus({ preventScroll: true });
     scrollTo(0, 0);
   }

@@ -95,9 +95,11 @@ export class QuestionTable {
     const above = -this.body.getBoundingClientRect().top / ROW;
     const start = Math.max(0, Math.min(Math.floor(above) - SPARE, this.rows.length));
     const end = Math.min(this.rows.length, Math.max(0, Math.ceil(above + innerHeight / ROW) + SPARE));
+    const focused = this.body.contains(document.activeElement) && document.activeElement.closest("tr").getAttribute("aria-rowindex");
     const space = (count) => h("tr", { class: "space", "aria-hidden": "true" }, this.sized(h("td"), count * ROW));
     this.body.replaceChildren(space(start), ...this.rows.slice(start, end).map((i, n) => this.row(i, start + n)), space(this.rows.length - end));
     if (!this.rows.length) this.body.replaceChildren(h("tr", {}, h("td", { colspan: 3 }, "No question fits all of this. Clear a filter.")));
+    if (focused) this.body.querySelector(`[aria-rowindex="${focused}"] .link`)?.focus({ preventScroll: true });
   }
 
   sized(element, height) {
