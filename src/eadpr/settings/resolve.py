@@ -239,7 +239,7 @@ def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str,
         "reading": _measured_by(reading.readers, readable, reading.rankings),
         "strategy": settings.probe.strategy,
         "of_paths": [name for name in reading.readers if models["readers"][name].reader.of_paths],
-        "bases": [models["bases"][name].base.model for name in layout.bases],
+        "bases": sorted({re.sub(r"^/.*/", "", resolved.base.model) for resolved in models["bases"].values()}),
         "seeds": sorted({models["arms"][arm].train.seed for arm in layout.active}),
     }
 

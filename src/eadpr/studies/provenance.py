@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eadpr.settings.yaml import COLLECTIONS, PARAMS, flatten, read_yaml
+from eadpr.settings.yaml import COLLECTIONS, PARAMS, flatten, load, of_collection, read_yaml
 from eadpr.studies.overrides import make_overrides
 
 # Code and settings. What a run writes, dvc.lock, metrics and tables, may differ from the commit.
@@ -29,11 +29,12 @@ def describe_run(collection: str) -> dict[str, Any]:
     What a run writes is no part of these, so that a clone of the commit that holds it makes the same page of it.
     """
     over, defaults = flatten(read_yaml(PARAMS)), flatten(read_yaml(DEFAULTS))
-    own = flatten(read_yaml(COLLECTIONS / f"{collection}.yaml")["settings"])
-    changed = [f"{key}={value}" for key, value in ({k: v for k, v in over.items() if k in defaults} | own).items()]
+    own = flatten(of_collection(load(PARAMS), collection)["settings"])
+    differing = {key: value for key, value in over.items() if key in defaults} | own
+    changed = hide_paths([f"{key}={value}" for key, value in differing.items()])
     if not (last := last_change()):
         return {"changed": changed}
-    return {"commit": last[0], "date": last[1], "edits": [*edits(collection)], "changed": changed}
+    return {"commit": last[0], "date": last[1], "edits": hide_paths([*edits(collection)]), "changed": changed}
 
 
 def last_change() -> list[str]:
