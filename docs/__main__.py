@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from docs import one_batch, paper_tables, reference, study_tables
+from docs import one_batch, paper_tables, reference, schema, study_tables
+from docs.figures import with_figures
 from docs.numbers import check_headline, check_share
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,12 +49,15 @@ def write(out: Path) -> None:
             check_headline(HOME, text, json.loads(reference.committed(ROOT / "metrics" / "atlas.json")))
         if path.name != "glossary.md":
             text = explained(text, terms)
+        if path.name == "findings.md":
+            text = with_figures(text)
         title = "" if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n"  # tables of studies have none
         _put(out / place(page), (title + text).encode())
     made = {name: page() for name, page in MADE.items()}
     for name, text in (made | paper_tables.pages()).items():
         _put(out / name, text.encode())
     check_nav(out)
+    schema.check()
 
 
 def check_nav(out: Path) -> None:
@@ -93,7 +97,7 @@ def linked(text: str, page: Path) -> str:
 
 def explained(text: str, terms: Mapping[str, str]) -> str:
     """Return a page on which each term of the glossary has a tooltip, where it first stands in plain text."""
-    meanings = {term: html.escape(" ".join(meaning.split())) for term, meaning in terms.items()}
+    meanings = {term: html.escape(" ".join(meaning.replace("`", "").split())) for term, meaning in terms.items()}
     meanings |= {term[0].upper() + term[1:]: meaning for term, meaning in meanings.items()}
     names = "|".join(re.escape(term) for term in sorted(meanings, key=len, reverse=True))
     pattern, met = re.compile(rf"(?<![\w@.-])({names})s?(?![\w@-])"), set()

@@ -48,10 +48,7 @@ def committed(path: Path) -> str:
 
 
 def settings(read: Callable[[Path], str] = committed) -> str:
-    files = []
-    for path, where in ((ROOT / "params.yaml", ", in `params.yaml`"), (DEFAULTS, "")):
-        text = read(path)
-        files.append(Settled(YAML().load(text), text.splitlines(), where))
+    files = _settled(read)
     parts = [
         "# Settings\n\nEach key with its default at the commit of these pages. `dvc exp run -S loss.tau1=0.5` sets one"
         " that stands in `params.yaml`. All others have their defaults in `src/eadpr/settings/defaults.yaml`;"
@@ -62,6 +59,21 @@ def settings(read: Callable[[Path], str] = committed) -> str:
     for name in dict.fromkeys(key for file in files for key in file.values):
         parts += _section_parts(name, [file for file in files if name in file.values])
     return PAGE.sub(r"[\1](../\1)", "\n\n".join(parts)) + "\n"
+
+
+def _settled(read: Callable[[Path], str]) -> list[Settled]:
+    texts = [(read(ROOT / "params.yaml"), ", in `params.yaml`"), (read(DEFAULTS), "")]
+    return [Settled(YAML().load(text), text.splitlines(), where) for text, where in texts]
+
+
+def meanings() -> Iterator[tuple[str, str, Any, str]]:
+    """Yield section, key, default and what is said of it, as they stand in the files now."""
+    for values, lines, _ in _settled(lambda path: path.read_text(encoding="utf-8")):
+        for name, value in values.items():
+            if isinstance(value, Mapping):
+                head = _said(lines, values.lc.key(name)[0])
+                for key, *_, meaning in _keys(value, lines, {}, {}, head):
+                    yield name, key, value[key], meaning
 
 
 def _section_parts(name: str, files: Sequence[Settled]) -> Iterator[str]:
@@ -84,7 +96,7 @@ def _section_parts(name: str, files: Sequence[Settled]) -> Iterator[str]:
         for file, head in zip(files, heads, strict=True):  # a heading each, by which search finds it
             for key, kind, default, meaning in _keys(file.values[name], file.lines, own, schema, head):
                 default = f", default {default}" if default else ""
-                yield f"### {name}.{key}\n\n{meaning}\n\n*{kind}{default}{file.where}*"
+                yield f"### {name}.{key}\n\n{_marked(meaning)}\n\n*{kind}{default}{file.where}*"
     else:
         yield f"{_type(own, schema)}; default `{_flow(value)}`."
 
@@ -99,7 +111,7 @@ def _keys(
         meaning = _said(lines, line) if first else _named(key, said)
         kind = _resolved(own.get("properties", {}).get(key, {}), schema)
         nested = isinstance(found, Mapping) and bool(kind.get("properties"))
-        yield f"{prefix}{key}", _type(kind, schema), "" if nested else f"`{_flow(found)}`", _marked(meaning) or ABOVE
+        yield f"{prefix}{key}", _type(kind, schema), "" if nested else f"`{_flow(found)}`", meaning or ABOVE
         if nested:
             yield from _keys(found, lines, kind, schema, meaning, f"{prefix}{key}.")
 

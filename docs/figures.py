@@ -1,0 +1,59 @@
+"""A figure for each claim of docs/findings.md, drawn of the claim's own table: differences with their intervals."""
+
+import html
+import re
+from typing import NamedTuple
+
+CLAIM = re.compile(r"(?m)^## \d+\. .*$")
+CELL = re.compile(r"([+−]?\d+\.\d)(?: \[([+−]?\d+\.\d), ([+−]?\d+\.\d)\])?")
+TAG = re.compile(r"\[([^\]]*)\]\([^)]*\)|<[^>]+>|`")  # of Markdown and HTML
+WIDTH, ROW, MARGIN = 420, 40, 10  # pixels; narrow, so that labels can be read on a telephone
+
+
+class Bar(NamedTuple):
+    label: str
+    value: float
+    low: float
+    high: float
+
+
+def with_figures(text: str) -> str:
+    """Return the page with a figure above the first table of each claim."""
+    for head in CLAIM.findall(text):
+        before, _, rest = text.partition(head)
+        above, start, table = rest.partition("\n| ")
+        bars = read(start.lstrip("\n") + table.partition("\n\n")[0])
+        text = f"{before}{head}{above}\n{draw(bars)}\n\n{start.lstrip()} {table}" if bars else text
+    return text
+
+
+def read(table: str) -> list[Bar]:
+    """Read the cells of a table that are differences; a label is row and column, without marks."""
+    head, _, *rows = ([TAG.sub(r"\1", cell).strip() for cell in line.split("|")[1:-1]] for line in table.splitlines())
+    bars = []
+    for name, *cells in rows:
+        for column, cell in zip(head[1:], cells, strict=True):
+            if found := CELL.fullmatch(cell):
+                value, low, high = (float((bound or found[1]).replace("−", "-")) for bound in found.groups())
+                bars.append(Bar(f"{name}, {column}" if len(head) > 2 else name, value, low, high))
+    return bars
+
+
+def draw(bars: list[Bar]) -> str:
+    """Return an SVG in the page's own colours: a point and its interval for each, and a line at 0."""
+    low, high = min(0, *(bar.low for bar in bars)), max(0, *(bar.high for bar in bars))
+
+    def at(value: float) -> float:
+        return round(MARGIN + (value - low) / (high - low) * (WIDTH - 2 * MARGIN), 1)
+
+    height = ROW * len(bars)
+    parts = [f'<line x1="{at(0)}" x2="{at(0)}" y1="0" y2="{height}" stroke-dasharray="3"/>']
+    for row, bar in enumerate(bars):
+        y = ROW * row + 28
+        parts.append(f'<text x="{MARGIN}" y="{y - 12}">{html.escape(bar.label)}</text>')
+        parts.append(f'<line x1="{at(bar.low)}" x2="{at(bar.high)}" y1="{y}" y2="{y}" stroke-width="2"/>')
+        parts.append(f'<circle cx="{at(bar.value)}" cy="{y}" r="5"/>')
+    return (
+        f'<svg class="claim" role="img" aria-label="The table below as points with intervals; the dashed line is 0"'
+        f' viewBox="0 0 {WIDTH} {height}">{"".join(parts)}</svg>'
+    )

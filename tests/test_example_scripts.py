@@ -1,0 +1,31 @@
+"""The scripts of examples/ run, with tiny models."""
+
+import json
+import runpy
+import shutil
+import sys
+
+import pytest
+
+from tests.repository import ROOT
+from tests.test_publish import make, publish
+
+pytestmark = pytest.mark.publishing
+
+
+def test_the_scripts_run(tmp_path, monkeypatch, capfd):
+    publish(make(tmp_path), tmp_path / "published", vectors=True)
+    model, rows = tmp_path / "random" / "passage_encoder", tmp_path / "rows.jsonl"
+    row = {"answers": ["london"], "text": "W1 w2 w3. W3 w4 london. W5 w6 w7."}
+    rows.write_text("".join(json.dumps(row | {"question": f"was w{i}?", "title": f"T{i}"}) + "\n" for i in range(1, 8)))
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name, *words in (
+        ("train", model, rows, "trained", "1"), ("compare", rows, "trained"), ("publish", "arm", "published", "who?"),
+        ("own_data", "mine", rows, "--dry-run"),
+    ):  # fmt: skip
+        monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+        runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
+    out = capfd.readouterr().out
+    assert "| trained " in out
+    assert "nothing was written (--dry-run)" in out
