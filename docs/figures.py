@@ -7,7 +7,7 @@ from typing import NamedTuple
 CLAIM = re.compile(r"(?m)^## \d+\. .*$")
 CELL = re.compile(r"([+−]?\d+\.\d)(?: \[([+−]?\d+\.\d), ([+−]?\d+\.\d)\])?")
 TAG = re.compile(r"\[([^\]]*)\]\([^)]*\)|<[^>]+>|`")  # of Markdown and HTML
-WIDTH, ROW, MARGIN = 420, 40, 10  # pixels; narrow, so that labels can be read on a telephone
+WIDTH, ROW, MARGIN = 420, 44, 10  # pixels; narrow, so that labels can be read on a telephone
 
 
 class Bar(NamedTuple):
@@ -46,14 +46,14 @@ def draw(bars: list[Bar]) -> str:
     def at(value: float) -> float:
         return round(MARGIN + (value - low) / (high - low) * (WIDTH - 2 * MARGIN), 1)
 
-    height = ROW * len(bars)
-    parts = [f'<line x1="{at(0)}" x2="{at(0)}" y1="0" y2="{height}" stroke-dasharray="3"/>']
+    parts = []
     for row, bar in enumerate(bars):
-        y = ROW * row + 28
-        parts.append(f'<text x="{MARGIN}" y="{y - 12}">{html.escape(bar.label)}</text>')
+        y = ROW * row + 30
+        parts.append(f'<text x="{MARGIN}" y="{y - 14}">{html.escape(bar.label)}</text>')
+        parts.append(f'<line x1="{at(0)}" x2="{at(0)}" y1="{y - 9}" y2="{y + 9}" stroke-dasharray="3"/>')
         parts.append(f'<line x1="{at(bar.low)}" x2="{at(bar.high)}" y1="{y}" y2="{y}" stroke-width="2"/>')
         parts.append(f'<circle cx="{at(bar.value)}" cy="{y}" r="5"/>')
     return (
         f'<svg class="claim" role="img" aria-label="The table below as points with intervals; the dashed line is 0"'
-        f' viewBox="0 0 {WIDTH} {height}">{"".join(parts)}</svg>'
+        f' viewBox="0 0 {WIDTH} {ROW * len(bars)}">{"".join(parts)}</svg>'
     )
