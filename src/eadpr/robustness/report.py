@@ -19,16 +19,12 @@ ReadValues = Callable[[str, int, str], Trainings]  # a metric of an arm among so
 
 
 class Scope(NamedTuple):
-    """What is compared: arms and pairs of them, without near-duplicates and with the most that joined."""
+    """What is compared: arms and pairs of them, without near-duplicates and with the `most` that joined."""
 
     arms: Sequence[str]
     pairs: Pairs
-    counts: Sequence[int]
+    most: int
     settings: ReportArms
-
-    @property
-    def most(self) -> int:
-        return self.counts[-1]
 
 
 def report_robustness(
@@ -39,7 +35,8 @@ def report_robustness(
     A `report.Section` once all but the last two arguments are bound.
     """
     arms = settings.robustness.trainings
-    scope = Scope([*arms], settings.pair([*arms], arms), counts.counts, settings)  # BM25 was not measured everywhere
+    # BM25 was not measured everywhere.
+    scope = Scope([*arms], settings.pair([*arms], arms), counts.counts[-1], settings)
     rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
     generators = settings.robustness.by
     results = {name: load_rows(outcomes / "robustness" / name, rows, sets.evaluate) for name in generators}
