@@ -29,8 +29,7 @@ from eadpr.settings.resolve import load as load_settings
 from eadpr.settings.yaml import SettingError
 from eadpr.training.base import byte_level_bpe, make_base
 from eadpr.training.config import Prompts, ResolvedSettings
-from eadpr.training.encoder import load, load_pretrained, settings_of
-from eadpr.training.pooling import pool
+from eadpr.training.encoder import load, load_pretrained, pool, settings_of
 from eadpr.training.self_description import read_description
 from eadpr.two_hops.hops import second_ids
 from tests.repository import ROOT

@@ -21,7 +21,6 @@ from eadpr.runtime.model_folders import sides_differ
 from eadpr.text.spans import sentences
 from eadpr.training.config import SETTINGS, EncoderSettings, ResolvedSettings, settings_of
 from eadpr.training.late import token_rows
-from eadpr.training.pooling import pool
 from eadpr.training.pretrained import check_positions, load_whole, position_limit
 from eadpr.training.projection import Projection
 from eadpr.training.self_description import read_description
@@ -154,6 +153,20 @@ class TextEncoder(torch.nn.Module):
             return_offsets_mapping=offsets,
             verbose=False,
         )
+
+
+def pool(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
+    """Return one vector a text, (B, D) float32, of states (B, T, D); the mask (B, T) is 1 for a token, 0 for padding.
+
+    For `last` the padding may stand on either side.
+    """
+    if pooling == "mean":
+        weights = mask.unsqueeze(-1).float()
+        return (states.float() * weights).sum(1) / weights.sum(1)
+    if pooling == "cls":
+        return states[:, 0].float()
+    places = mask.shape[1] - 1 - mask.flip(1).argmax(1)
+    return states[torch.arange(len(states), device=states.device), places].float()
 
 
 class Encoders(NamedTuple):
