@@ -366,7 +366,7 @@ def test_the_headline_compares_the_arm_that_validation_prefers_with_the_baseline
     ]
     assert lines[6] == (
         "eadpr puts an answering passage first for 75.0 % of 4 questions, dpr for 0.0: +75.0 points (95 %: 25.0 to"
-        " 100.0). Each was trained once: another seed gives other figures, on atlas by about 3 points."
+        " 100.0). This is one training each: another seed gives other figures, on atlas by about 3 points."
     )
 
 

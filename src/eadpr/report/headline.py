@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.report import markdown as md
 from eadpr.report.config import UNTRAINED, ReportArms
@@ -43,14 +44,12 @@ def choose_arm(settings: ReportArms) -> str:
 def sentences(
     name: str, means: pd.DataFrame, outcomes: Mapping[str, Outcomes], settings: ReportArms, best: str
 ) -> list[str]:
-    """Compare the arm `best` with the baseline, or with the untrained encoder, in the question set `name`; nothing
-    where there is no hit to count or nothing to compare with."""
-    reference = (
-        settings.baseline if settings.baseline in settings.trainings and best != settings.baseline else UNTRAINED
-    )
+    """Compare the arm `best` with the baseline, or else the untrained encoder or BM25, in the question set `name`;
+    nothing where there is no hit to count."""
+    reference = next(row for row in (settings.baseline, UNTRAINED, BM25) if row in outcomes and row != best)
     column = [*select_columns(settings), ""][0]
     kind = column.rstrip("0123456789")
-    if kind not in PASSAGES or reference not in settings.trainings or reference == best:
+    if kind not in PASSAGES:
         return []
     sides = [outcomes[arm].of_trainings(name, column) for arm in (best, reference)]
     (difference,) = compare([(*sides, is_fixed(best, reference))], settings)
@@ -61,11 +60,11 @@ def sentences(
     place = f"puts {PASSAGES[kind]} first" if k == "1" else f"has {PASSAGES[kind]} among the first {k}"
     points, low, high = (100 * value for value in difference.interval[:3])
     bounds = f"{low:.1f} to {high:.1f}" if low >= 0 else f"{low:+.1f} to {high:+.1f}"
-    counts = sorted({len(settings.trainings[arm]) for arm in (best, reference)} - {1})
+    trainings = max(len(settings.rows[row]) for row in (best, reference))
     seeds = (
-        f"These are means of up to {counts[-1]} trainings."
-        if counts
-        else "Each was trained once: another seed gives other figures, on atlas by about 3 points."
+        f"These are means of up to {trainings} trainings."
+        if trainings > 1
+        else "This is one training each: another seed gives other figures, on atlas by about 3 points."
     )
     return [
         f"{best} {place} for {100 * shares[best]:.1f} % of {len(sides[0][0]):,} questions, {reference} for"
