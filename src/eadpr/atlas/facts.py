@@ -162,8 +162,7 @@ def _draw_reference(draw: _Draw, kinds: tuple[str, ...]) -> Fact:
 
 
 def _draw_word(draw: _Draw, name: str) -> str:
-    """Draw a word of a pool. A block lies in three neighbouring countries, but films and products come from anywhere;
-    a continent follows from the entity's country."""
+    """Draw a word of a pool. A block, but for films and products, lies in three neighbouring countries."""
     countries, continents = POOLS["countries"], POOLS["continents"]
     if name == "continent":
         return continents[countries.index(draw.entity.facts["P17"].answer) % len(continents)]

@@ -1,5 +1,4 @@
-"""How sure a number is: paired bootstrap intervals over questions, and over trainings and questions, randomisation
-tests, Holm's correction for many of them."""
+"""How sure a number is: paired bootstrap intervals over questions and trainings, randomisation tests, Holm's method."""
 
 from collections.abc import Sequence
 from statistics import NormalDist

@@ -60,8 +60,7 @@ def sentence_means(scores_T: Tensor, sentence_T: Tensor, count: int) -> Tensor:
 
 
 def best_spans(start_PT: Tensor, end_PT: Tensor, passage_PT: Tensor, *, longest: int) -> list[TokenSpan | None]:
-    """Return the likeliest span of each path, at most `longest` tokens inside one passage, or None without text. Of
-    equal spans the first and shortest wins."""
+    """Return the likeliest span of each path, at most `longest` tokens in one passage, the first of equals, or None."""
     text_PT = passage_PT != NOWHERE
     starts_PT, ends_PT = log_probabilities(start_PT, text_PT), log_probabilities(end_PT, text_PT)
     count = starts_PT.shape[1]

@@ -43,8 +43,7 @@ def settle(machine: Machine, *, spinning: bool = False) -> None:
 
 
 def libraries() -> list[str]:
-    """Return the versions of the libraries that decide a model's bytes, and the processor's instruction set by torch's
-    name; every key of kept work holds them."""
+    """Return the versions of the libraries that decide a model's bytes, and the processor's instructions."""
     import tokenizers
     import torch
     import transformers

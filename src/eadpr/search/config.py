@@ -10,8 +10,7 @@ from eadpr.training.optimiser import Optimiser
 
 
 class Encode(Section):
-    """Every setting decides bytes: the passages that share a batch change the last bits of their vectors. `auto` suits
-    the device (`search.encode.resolve_auto`)."""
+    """Every setting decides bytes: the passages that share a batch change their last bits. `auto` suits the device."""
 
     shard_passages: int = Field(ge=1)
     window_passages: OrAuto

@@ -168,7 +168,6 @@ def marginal_loss(scores_BK: Tensor, answering_BK: Tensor) -> Tensor:
 
 
 def measure(answering_BK: np.ndarray) -> dict[str, float]:
-    """Return the average number of passages above the first that holds an answer, K without one, and the share of
-    questions with an answer in the first passage."""
+    """Return the mean number of passages above the first with an answer, K without one, and the share with it first."""
     ranks = np.where(answering_BK.any(1), answering_BK.argmax(1), answering_BK.shape[1])
     return {"average_rank": float(ranks.mean()), "top1": float(answering_BK[:, 0].mean())}

@@ -141,8 +141,7 @@ def _resolve_named(
 def with_base(
     values: dict[str, Any], layout: Layout, models: Mapping[str, Mapping[str, Settings]], name: str
 ) -> dict[str, Any]:
-    """Return the values of an active arm, of two hops or of a query side with the section `base` of the encoders that
-    it starts from, by way of other trainings or not."""
+    """Return the values of an active arm, two hops or a query side with the `base` that it starts from in the end."""
     starts = {arm: edges.init for arm, edges in (layout.active | layout.multihop).items()}
     starts |= {query_side: entry.of for query_side, entry in layout.query_sides.items()}
     while name in starts:

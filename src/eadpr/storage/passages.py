@@ -1,7 +1,6 @@
 """Random access to passages, by id or row, at any corpus size.
 
-Parquet decodes whole row groups, so the columns are first copied, uncompressed, to an Arrow file that is memory-mapped:
-only the rows that are read take memory.
+Parquet decodes whole row groups, so the columns are first copied, uncompressed, to a memory-mapped Arrow file.
 """
 
 import hashlib

@@ -56,8 +56,7 @@ def _add(encoder: TextEncoder, lora: Lora, seed: int) -> None:
 def save(folder: Path, encoders: Encoders, init: Path) -> None:
     """Write both sides into the existing `folder` as `encoder.save` does.
 
-    Adapters are written too, and merged, in float32, into the weights of the folder `init` that they were added to; the
-    encoders then hold the merged models.
+    Adapters are written too, and merged, in float32, into the weights of the folder `init`, as the encoders then are.
     """
     merged = {}
     for side, encoder in zip(Encoders._fields, encoders, strict=True):

@@ -45,8 +45,7 @@ def read_examples(
 ) -> ExampleSet:
     """Read the examples of a role, with the distractors, placebos and evidence that the loss needs.
 
-    `upsample` gives `times` by question set; questions with 0 are left out. A question takes the most of its sets, 1
-    (or `others`) where none of them is named.
+    `upsample` gives `times` by question set, else 1 (or `others`); 0 leaves out. Of several sets the most counts.
     """
     rows = [row for row in tables.rows(folder / "examples.parquet", Example) if row.role == role]
     times = _times(rows, role, records, dict(upsample))
