@@ -13,7 +13,7 @@ from eadpr.storage.records import Passage, Span
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.config import Recipe
 from eadpr.writers import ask
-from eadpr.writers.ask import Task, ask_passages, choose_sentences, make_prompt
+from eadpr.writers.ask import ask_passages, choose_sentences, make_prompt
 from eadpr.writers.command import main
 from tests.chat_server import CutOff, chatting
 from tests.repository import ROOT
@@ -34,7 +34,7 @@ def test_sentences_of_five_words_are_asked_about_unless_they_are_the_whole_passa
 
 
 def test_a_prompt_shows_the_sentence_alone_or_marked_in_its_passage():
-    task = Task(ADA, LONG[0])
+    task = ADA, LONG[0]
     assert make_prompt("{title}: {sentence} {x}", task) == "Ada: Ada was born in old London. {x}"
     assert (
         make_prompt("{marked}", task)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import torch
 
@@ -48,11 +47,7 @@ Sentence: {sentence}
 Passage: {text}"""
 
 Write = Callable[[Sequence[str]], Sequence[str | None]]  # prompts -> what was written for each, None if cut off
-
-
-class Task(NamedTuple):
-    passage: Passage
-    sentence: Span
+Task = tuple[Passage, Span]  # a sentence to ask about
 
 
 def read_passages(source: Path, columns: Mapping[str, str], split_words: int | None) -> list[Passage]:
@@ -117,7 +112,7 @@ def ask_passages(
         raise ValueError(f"{out} is there already; name a new folder")
     if not any(field in form for field in FIELDS):
         raise ValueError(f"--prompt is {form!r}; it must hold {' or '.join(FIELDS)}, what the question is about")
-    tasks = [Task(p, sentence) for p in passages for sentence in choose_sentences(p, per_passage, seed)]
+    tasks = [(p, sentence) for p in passages for sentence in choose_sentences(p, per_passage, seed)]
     if not tasks:
         raise ValueError(f"none of {len(passages):,} passages has two sentences, one of {WORDS} words at least")
     written: list[str | None] = []
@@ -125,23 +120,23 @@ def ask_passages(
         for first in range(0, len(tasks), BLOCK):
             written += write([make_prompt(form, task) for task in tasks[first : first + BLOCK]])
             advance(len(written) - first)
-    kept, counts = _filter(passages, tasks, written, within)
+    counts = Counter(asked=len(tasks))
+    questions = _collect(tasks, written, counts)
+    found = _round_trip(passages, questions, within)
+    counts |= {"kept": len(found), "not_found": len(questions) - len(found)}
+    rows = (
+        {"question": question, "positives": [p.id], "evidence": [p.text[start:end]], "answer_start": [start]}
+        for question, (p, (start, end)) in found.items()
+    )
     with files.new_folder(out) as folder:
         own.write_rows(folder / "passages.jsonl", ({"id": p.id, "title": p.title, "text": p.text} for p in passages))
-        own.write_rows(folder / "questions.jsonl", (_row(task, question) for task, question in kept))
+        own.write_rows(folder / "questions.jsonl", rows)
     return counts
 
 
-def _row(task: Task, question: str) -> dict[str, str | list]:
-    evidence = task.passage.text[slice(*task.sentence)]
-    positives, starts = [task.passage.id], [task.sentence.start]
-    return {"question": question, "positives": positives, "evidence": [evidence], "answer_start": starts}
-
-
-def _filter(
-    passages: Sequence[Passage], tasks: Sequence[Task], written: Sequence[str | None], within: int
-) -> tuple[list[tuple[Task, str]], Counter[str]]:
-    counts, questions = Counter(asked=len(tasks)), dict[str, Task]()
+def _collect(tasks: Sequence[Task], written: Sequence[str | None], counts: Counter[str]) -> dict[str, Task]:
+    """Return each question with the first task that it was written for; count the others by reason."""
+    questions: dict[str, Task] = {}
     for task, text in zip(tasks, written, strict=True):
         question = None if text is None else squash_spaces(text.removeprefix("question:"))
         if question is None:
@@ -150,14 +145,16 @@ def _filter(
             counts["empty"] += 1
         elif questions.setdefault(question, task) is not task:
             counts["repeated"] += 1
+    return questions
+
+
+def _round_trip(passages: Sequence[Passage], questions: Mapping[str, Task], within: int) -> dict[str, Task]:
+    """Return the questions for which BM25 ranks their passage among the first `within`."""
+    settings = BM25(k1=0.9, b=0.4, depth=within, heap_mb=1024)
     with TemporaryDirectory() as scratch:
-        path = Path(scratch) / "passages.parquet"
-        tables.write(path, Passage, passages)
-        settings = BM25(k1=0.9, b=0.4, depth=within, heap_mb=1024)
-        folder = Path(scratch) / "bm25"
+        path, folder = Path(scratch) / "passages.parquet", Path(scratch) / "bm25"
         folder.mkdir()
+        tables.write(path, Passage, passages)
         rankings = bm25.Searcher(bm25.index(path, folder, bm25=settings), bm25=settings).search(list(questions))
     ranked = zip(questions.items(), rankings, strict=True)
-    kept = [(task, question) for (question, task), hits in ranked if task.passage.id in dict(hits)]
-    counts |= {"kept": len(kept), "not_found": len(questions) - len(kept)}
-    return kept, counts
+    return {question: task for (question, task), hits in ranked if task[0].id in dict(hits)}
