@@ -14,6 +14,7 @@ from eadpr.corpus.formats.paq import Paq, sample_paq
 from eadpr.corpus.formats.trex_facts import Facts, facts_reader
 from eadpr.corpus.rows import digest
 from eadpr.storage.questions import read_question_ids
+from eadpr.storage.records import Span
 from tests.corpus_toy import OF_PASSAGES, PASSAGES, lines, rows, write
 from tests.corpus_toy import prepared as prepared_files
 
@@ -188,7 +189,7 @@ def test_the_sample_is_that_of_a_naive_loop(tmp_path_factory, generated, least, 
 def test_paq_is_parted_70_15_15_with_its_passages_as_positives(tmp_path):
     names = [str(n) for n in range(40)]
     write_paq(tmp_path / "paq.jsonl", [[name] for name in names for _ in range(3)] + [["few"], ["few"]])
-    passages = "id\ttitle\ttext\n" + "".join(f"{name}\tT\ttext {name}\n" for name in names)
+    passages = "id\ttitle\ttext\n" + "".join(f"{name}\tT\t{name} span.\n" for name in names)
     paq = PAQ.model_copy(update={"passages": 20})
     records, report = prepared(tmp_path, {"kind": "paq", "path": "paq.jsonl"}, passages=passages, paq=paq)
     sizes = {name: of["questions"] for name, of in report["sets"].items()}
@@ -196,3 +197,4 @@ def test_paq_is_parted_70_15_15_with_its_passages_as_positives(tmp_path):
     contexts = rows(records, "contexts")
     assert len({context.passage_id for context in contexts}) == 20
     assert all(context.role == "positive" for context in contexts)
+    assert all(context.gold == [Span(0, len(f"{context.passage_id} span"))] for context in contexts)

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from eadpr.corpus.formats.file_rows import read_objects
 from eadpr.corpus.formats.trex_facts import assign_splits
-from eadpr.corpus.rows import GivenContext, GivenQuestion, Row, digest
+from eadpr.corpus.rows import GivenContext, GivenGold, GivenQuestion, Row, digest
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Section
 from eadpr.storage import engine
@@ -51,10 +51,13 @@ def sample_paq(path: Path, paq: Paq) -> list[GivenQuestion]:
         draw, question = min(in_sample), row.text("question")
         key = digest(str(paq.seed), question)
         if draw not in best or key < best[draw][0]:
-            # As the passage has it, then what the consistency filter answered.
-            answers = list(dict.fromkeys([spans[by_draw[draw]], *row.texts("answer")]))
-            contexts = [GivenContext("positive", 0, by_draw[draw])]
-            best[draw] = key, GivenQuestion(row.where, row.number, question, answers, set="paq", contexts=contexts)
+            passage_id, (answer, start) = by_draw[draw], spans[by_draw[draw]]
+            given = {
+                "answers": list(dict.fromkeys([answer, *row.texts("answer")])),  # the last by the consistency filter
+                "contexts": [GivenContext("positive", 0, passage_id)],
+                "annotations": [GivenGold(row.where, question, passage_id, [answer], start)],
+            }
+            best[draw] = key, GivenQuestion(row.where, row.number, question, set="paq", **given)
     splits = zip(draws, assign_splits(len(draws), SHARES), strict=True)
     return [best[draw][1]._replace(split=split) for draw, split in splits if draw in best]
 
@@ -72,14 +75,15 @@ def _draw_passages(path: Path, paq: Paq) -> list[int]:
         return nsmallest(paq.passages, (digest(str(paq.seed), passage_id) for passage_id in ids))
 
 
-def _read_rows(path: Path, label: str) -> Iterator[tuple[Row, dict[str, str]]]:
-    """Yield the questions, each with the passages that it was generated from and the first answer span in each."""
+def _read_rows(path: Path, label: str) -> Iterator[tuple[Row, dict[str, tuple[str, int]]]]:
+    """Yield the questions, each with the passages that it was generated from and the first answer in each, with its
+    offset, which is gold evidence."""
     with progress(label, None, "questions") as advance:
         for row in read_objects(path):
             if not isinstance(row.value("answer"), list):
                 row.fields["answer"] = [row.value("answer")]
-            spans: dict[str, str] = {}
+            spans: dict[str, tuple[str, int]] = {}
             for span in row.objects("answers"):
-                spans.setdefault(span.id("passage_id"), span.text("text"))
+                spans.setdefault(span.id("passage_id"), (span.text("text"), span.offset("offset")))
             yield row, spans
             advance(1)
