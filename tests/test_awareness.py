@@ -127,7 +127,7 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     monkeypatch.setattr(probing, "load_pair", lambda _: Encoders(Characters(), Characters()))
     monkeypatch.setattr(late, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))
     given = (tmp_path, tmp_path / "positives.parquet", tmp_path / "distractors" / "distractors.parquet", tmp_path)
-    asked = Probe(strategy="gold", also=[], placebos=list(PLACEBOS))
+    asked = Probe(annotated=False, strategy="gold", also=[], placebos=list(PLACEBOS))
     assert probing.probe(*given, tmp_path / "pairs.parquet", settings=asked, sets=sets) == COUNT
     found = awareness_values(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(COUNT)]))
     for metric in ("aa", "aa_evidence", "placebo", "placebo_words", "placebo_inside"):

@@ -185,7 +185,7 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
         *paths,
         model,
         tmp_path / "pairs.parquet",
-        settings=Probe(strategy="gold", also=[], placebos=[]),
+        settings=Probe(annotated=False, strategy="gold", also=[], placebos=[]),
         sets=sets,
     )
     scores = {row.variant: row.score for row in tables.rows(tmp_path / "pairs.parquet", PairScore)}

@@ -219,7 +219,10 @@ def test_what_is_set_stands_before_a_recipe():
 
 
 def test_what_needs_neither_placebos_nor_validation_questions_may_be():
-    changes = {"probe": {"strategy": "gold", "also": [], "placebos": []}, "evidence.strategies": ["pseudo", "gold"]}
+    changes = {
+        "probe": {"annotated": False, "strategy": "gold", "also": [], "placebos": []},
+        "evidence.strategies": ["pseudo", "gold"],
+    }
     assert params.configs(with_changes(GOOD, changes))
     assert params.configs(with_changes(GOOD, HYBRID | {"fuse.by": "reciprocal"}))
 

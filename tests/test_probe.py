@@ -10,7 +10,7 @@ from eadpr.search.config import Probe
 from eadpr.search.encode import embed
 from eadpr.search.probe import probe
 from eadpr.storage import tables
-from eadpr.storage.records import Distractor, PairScore, Passage, Positive
+from eadpr.storage.records import Distractor, PairScore, Passage, Positive, Span
 from eadpr.supervision.probed import mask_answers
 from eadpr.text.answers import has_answer
 from eadpr.training.encoder import load
@@ -37,7 +37,7 @@ POSITIVES = [
     Positive("train", "p0", "given", None), Positive("full", "p0", "given", None),
     Positive("full", "p1", "given", None), Positive("plain", "p1", "bm25", None),
     Positive("late", "late", "given", None), Positive("only", "only", "given", None),
-    Positive("regex", "regex", "given", None),
+    Positive("regex", "regex", "given", [Span(3, 7)]),
 ]  # fmt: skip
 DISTRACTORS = [
     Distractor("train", "p0", "pseudo", 0, "cut", "w1", []),
@@ -50,22 +50,27 @@ DISTRACTORS = [
     Distractor("late", "late", "pseudo", 0, "cut", f"w6 {FILLER} paris .", []),
     Distractor("late", "late", "placebo", 0, "cut", f"w6 {FILLER} paris . london", []),
 ]
-PROBE = Probe(strategy="pseudo", also=["gold"], placebos=["placebo", "placebo_words"])
+PROBE = Probe(annotated=False, strategy="pseudo", also=["gold"], placebos=["placebo", "placebo_words"])
 
 
-def run(folder):
+def run(folder, **changes):
     records = small.write_records(folder / "records", PASSAGES, QUESTIONS, train=1)
     positives = small.write_positives(folder / "positives", POSITIVES, DISTRACTORS)
     model = small.write_model(folder / "model")
     tables_in = (positives / "positives.parquet", positives / "distractors.parquet")
     out = folder / "pairs.parquet"
-    count = probe(records, *tables_in, model, out, settings=PROBE, sets=Sets(**small.SETS))
+    count = probe(records, *tables_in, model, out, settings=PROBE.model_copy(update=changes), sets=Sets(**small.SETS))
     return count, list(tables.rows(out, PairScore)), model
 
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory):
     return run(tmp_path_factory.mktemp("probe"))
+
+
+def test_pairs_without_annotated_evidence_can_be_left_out(tmp_path):
+    count, rows, _ = run(tmp_path, annotated=True)
+    assert (count, {row.question_id for row in rows}) == (1, {"regex"})
 
 
 def test_which_pairs_have_which_forms(scored):

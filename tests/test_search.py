@@ -275,7 +275,10 @@ def staged(tmp_path_factory):
         [Distractor("q8", "p8", "pseudo", 0, "cut", "w1 w2", [])],
     )
     sections = {"encode": {"encode": small.ENCODE}, "retrieve": {"retrieve": small.RETRIEVE, "sets": small.SETS}}
-    sections["probe"] = {"probe": {"strategy": "pseudo", "also": [], "placebos": []}, "sets": small.SETS}
+    sections["probe"] = {
+        "probe": {"annotated": False, "strategy": "pseudo", "also": [], "placebos": []},
+        "sets": small.SETS,
+    }
     for name, values in sections.items():
         small.write_config(folder / f"{name}.json", machine=small.MACHINE, **values)
     positives = {"positives": "positives", "distractors": "positives"}

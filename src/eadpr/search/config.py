@@ -59,8 +59,9 @@ class Fuse(Section):
 
 class Probe(Section):
     """`also` are further strategies, each measured on its own. `placebos` are compared with the positive and with the
-    passage without the answer or the evidence of `strategy`."""
+    passage without the answer or the evidence of `strategy`. `annotated` leaves out pairs without gold evidence."""
 
+    annotated: bool
     strategy: Strategy
     also: list[Strategy]
     placebos: list[Placebo]

@@ -37,7 +37,8 @@ def probe(
     """
     ids = read_question_ids(records / "question_sets.parquet", sets.evaluate)
     strategy_of = {"distractor": settings.strategy} | {name: name for name in (*settings.also, *settings.placebos)}
-    pairs = first_pairs_with_cuts(records, positives, distractors, [*strategy_of.values()], ids)
+    joined = first_pairs_with_cuts(records, positives, distractors, [*strategy_of.values()], ids)
+    pairs = ((pair, texts) for pair, texts in joined if pair.gold or not settings.annotated)
     count = 0
 
     def blocks() -> Iterator[Block]:
