@@ -31,7 +31,7 @@ def main() -> str:
         raise ValueError(_describe(error)) from error
     collection = active_collection()
     headline = (Path("reports") / collection / "headline.md").read_text(encoding="utf-8")
-    return headline + offer_baseline(Path("metrics") / f"{collection}.json")
+    return offer_baseline(Path("metrics") / f"{collection}.json") + headline
 
 
 def offer_baseline(metrics: Path) -> str:
@@ -41,9 +41,9 @@ def offer_baseline(metrics: Path) -> str:
     if not git("diff", "--name-only", "HEAD", "--", str(metrics)):
         return ""
     return (
-        "\nThese figures are not the committed ones: with the same code and settings, they differ by processor."
+        "These figures are not the committed ones: with the same code and settings, they differ by processor."
         " `dvc metrics diff` compares with your own after\n"
-        f"  git commit -m 'Figures of this machine' dvc.lock {metrics}\n"
+        f"  git commit -m 'Figures of this machine' dvc.lock {metrics}\n\n"
     )
 
 
