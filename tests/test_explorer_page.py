@@ -241,7 +241,7 @@ def test_hostile_texts_are_shown_as_text(visit):
 
 
 def test_everything_can_be_done_with_the_keyboard(visit):
-    page = visit()
+    page = visit(viewport={"width": 1280, "height": 300})  # so low that rows are scrolled to
     page.keyboard.press("/")
     page.keyboard.type("r")
     assert page.locator("#left").inner_text() == "2 of 4 questions left."  # Rome twice
@@ -260,6 +260,7 @@ def test_everything_can_be_done_with_the_keyboard(visit):
     until(page, "location.hash.includes('question=q1')")
     page.keyboard.press("Escape")
     page.wait_for_selector(".questions")
+    until(page, "scrollY > 0 && document.activeElement.textContent.startsWith('Who founded')")
     page.get_by_role("button", name="Type", exact=True).focus()
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.textContent") == "Type ↑"
