@@ -1,4 +1,4 @@
-"""The JSON schema of params.yaml, by which editors complete and check it: `python -m docs.schema` writes it."""
+"""The JSON schema of params.yaml, by which editors complete and check it; `make docs` writes it."""
 
 import json
 from typing import Any
@@ -36,12 +36,3 @@ def text() -> str:
     kinds = [f"{json.dumps(name)}: {json.dumps(made['$defs'][name], ensure_ascii=False)}" for name in made["$defs"]]
     head = json.dumps({name: value for name, value in made.items() if name != "$defs"})
     return head.removesuffix("}") + ', "$defs": {\n' + ",\n".join(kinds) + "\n}}\n"
-
-
-def check() -> None:
-    if FILE.read_text(encoding="utf-8") != text():
-        raise ValueError(f"{FILE.name} is not of the settings as they are; run python -m docs.schema")
-
-
-if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
