@@ -92,10 +92,18 @@ def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
     assert list(distractors(Dataset.from_list(rows).data.table)) == expected, "Arrow's"
 
 
-@pytest.mark.parametrize("rows", [ROW, "rows.jsonl", [("Where?", ["London"], ADA)], {"train": [ROW]}])
+@pytest.mark.parametrize("rows", [ROW, "rows.jsonl", [("Where?", ["London"], ADA)], {"train": [ROW]}, None, 5])
 def test_what_is_no_row_is_refused_with_what_rows_may_be(rows):
-    with pytest.raises(TypeError, match=r"^row 0 is .*; rows may be dictionaries, a table"):
+    with pytest.raises(TypeError, match=r"^(row 0|None|5) is .*; rows may be dictionaries, a table"):
         list(annotate(rows))
+
+
+def test_answers_that_are_written_as_a_list_are_one():
+    for answers in (("London", "Rome"), "['London', 'Rome']", "London"):
+        (found,) = annotate([{"question": "Where?", "answers": answers, "text": "Ada was in London. She left."}])
+        assert found.evidence == [(0, 18)]
+    with pytest.raises(ValueError, match=r"row 0: answers is .*, expected a list of texts"):
+        list(annotate([{"question": "Where?", "answers": "{'text': array(['London'])}", "text": ADA}]))
 
 
 def test_rows_to_train_on():

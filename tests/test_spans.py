@@ -26,6 +26,7 @@ def pieces(text: str, spans) -> list[str]:
      ["東京の人は「はい。行く！」と言った。", "「雨だ。」", "帰った。"],
      ["He waited...", "She left."], ["It rained (all day.)", "Then it snowed."], ["Of Ulm. eBay in 1990. , or so."],
      ["A paragraph without a stop", "Another one"], ["she was born in st. louis.", "it grew!", "so did she."],
+     ["値は３．１４です．", "犬です．"], ["Τι είναι;", "Ναι."], ["བོད་ཡིག།", "ལགས་སོ།"],
      ["भारत की राजधानी दिल्ली है।", "मुंबई बड़ा है॥"], ["وہ لاہور میں ہے۔", "کیا؟", "ہاں۔"], ["እሱ ተወለደ።", "አዲስ ነው።"],
      ["ชื่อดา", "อยู่ที่นี่"]],
     ids=lambda sentences: sentences[0][:12],

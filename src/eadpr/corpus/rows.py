@@ -61,8 +61,8 @@ def unexpected(where: str, field: str, value: object, expected: str) -> RowError
 
 
 def excerpt(value: object) -> str:
-    """Return a value for a message, cut short."""
-    text = repr(value)
+    """Return a value for a message, cut short and on one line."""
+    text = repr(value).replace("\n", " ")
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

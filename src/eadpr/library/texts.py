@@ -29,6 +29,7 @@ BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of
 INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
 SENTENCES = ("placebo", "placebo_second")
 CUT_OTHERWISE = "cut_otherwise"
+KINDS = "rows may be dictionaries, a table of pandas, polars or Arrow, or one split of datasets; for a file: read_rows"
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 
 
@@ -148,8 +149,10 @@ def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair,
     """Yield each row's pair with a row of evidence for each strategy, the placebos last."""
     if isinstance(rows, pd.DataFrame):
         rows = rows.to_dict("records")
-    list_rows = getattr(rows, "to_pylist", getattr(rows, "to_dicts", lambda: rows))  # of Arrow and polars
-    pairs = (_pair(number, row) for number, row in enumerate(list_rows()))
+    rows = getattr(rows, "to_pylist", getattr(rows, "to_dicts", lambda: rows))()  # of Arrow and polars
+    if not isinstance(rows, Iterable):
+        raise TypeError(f"{excerpt(rows)} is no table of rows; {KINDS}")
+    pairs = (_pair(number, row) for number, row in enumerate(rows))
     while block := list(islice(pairs, BLOCK)):
         evidence = annotate_pairs(block)
         for pair in block:
@@ -158,15 +161,16 @@ def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair,
 
 def _pair(number: int, given: Any) -> Pair:
     if not isinstance(given, Mapping):
-        kinds = "dictionaries, a table of pandas, polars or Arrow, or one split of datasets; for a file see read_rows"
-        raise TypeError(f"row {number} is {excerpt(given)}, no dictionary; rows may be {kinds}")
+        raise TypeError(f"row {number} is {excerpt(given)}, no dictionary; {KINDS}")
     fields: dict[str, Any] = {"title": "", "answer_kind": "string", "id": str(number), "passage_id": str(number)}
     for name, value in given.items():
         if name not in fields or pd.isna(value) is not True:  # a table's empty cell: None, NaN or NA
+            value = list(value) if isinstance(value, tuple) else value
             fields[name] = value.tolist() if hasattr(value, "tolist") else value
+    row = Row(fields.get("where", f"row {number}"), number, fields)
+    own.parse_lists(row)
     if isinstance(fields.get("answers"), str):  # a single answer
         fields["answers"] = [fields["answers"]]
-    row = Row(fields.get("where", f"row {number}"), number, fields)
     kind = row.text("answer_kind")
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")

@@ -23,7 +23,7 @@ FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Han.
 UNSPACED = "\u0e00-\u0eff\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17e0-\u17ff\u3005\u3007\u3041-\u309f\u30a1-\u30fa"
 UNSPACED += "\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-STOPS = "。！？｡؟۔।॥։።፧။។៕"  # end a sentence in other scripts than Latin, with a space behind them or without
+STOPS = "。！？｡؟۔।॥།᠃։።፧။។៕"  # end a sentence in other scripts than Latin, with a space behind them or without
 _WORDS = r"[\p{L}\p{N}\p{M}]"
 _TOKEN = regex.compile(rf"(?V1)[{_WORDS}&&[{UNSPACED}]]\p{{M}}*|[{_WORDS}--[{UNSPACED}]]+|[^\p{{Z}}\p{{C}}]")
 _ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+|[!-~]")  # equal to _TOKEN on ASCII text, several times faster

@@ -79,14 +79,19 @@ def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
     that begins with a bracket."""
     in_cells = _ending(path) in DELIMITERS
     for row in columns.rename(read_raw(path)):
-        for name in LISTS:
-            text = row.fields.get(name)
-            if not isinstance(text, str):
-                continue
-            literal = _LITERAL.fullmatch(text) and row.fields.get("answer_kind") != "regex"
-            if literal or (in_cells and text.startswith("[")):
-                row.fields[name] = parse_list(text, row.where, name)
+        parse_lists(row, in_cells=in_cells)
         yield row
+
+
+def parse_lists(row: Row, *, in_cells: bool = False) -> None:
+    """Put lists in the place of texts that look like one."""
+    for name in LISTS:
+        text = row.fields.get(name)
+        if not isinstance(text, str):
+            continue
+        literal = _LITERAL.fullmatch(text) and row.fields.get("answer_kind") != "regex"
+        if literal or (in_cells and text.startswith("[")):
+            row.fields[name] = parse_list(text, row.where, name)
 
 
 def read_passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator[GivenPassage]:
