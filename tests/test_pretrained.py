@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, BertForMaskedLM, BertModel
 
@@ -65,6 +66,8 @@ NORM = "embeddings.LayerNorm.bias"
     (lambda bert: reweighted(bert, lambda found: found.update({"encoder.layer.9.output.dense.bias": torch.zeros(1)})),
      r"more weights .* encoder\.layer\.9\.output\.dense\.bias "),
     (lambda bert: os.truncate(bert / "model.safetensors", 1000), r"cannot be loaded by AutoModel \(SafetensorError"),
+    (lambda bert: transformers.ViTModel(transformers.ViTConfig(hidden_size=12)).save_pretrained(bert),
+     "is a ViTModel, which reads no words"),
     (lambda bert: (bert / "tokenizer.json").write_text("{}"), r"its tokenizer cannot be loaded \("),
 ])  # fmt: skip
 def test_a_spoilt_folder_is_refused(bert, spoil, said):

@@ -57,7 +57,8 @@ def load_whole(
             _check_numbers(path, model, label)
     with as_value_error(f"{label}: its tokenizer cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(name, **tokenizer_options, **safe)
-    words, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
+    with as_value_error(f"{label} is a {type(model).__name__}, which reads no words; choose an encoder of text"):
+        words, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
     if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:  # an empty T5's has the space
         raise ValueError(f"{label} has a tokenizer without words; are its files (tokenizer.json, vocab.txt) there?")
     if tokenizer.cls_token and not any(tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]):
@@ -70,6 +71,8 @@ def load_whole(
 def position_limit(model: PreTrainedModel) -> int:
     """Return the longest input that the model has positions for; RoBERTa keeps the first rows for padding."""
     limit = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
+    if limit < 0:  # XLNet's word for none
+        return UNLIMITED
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             return limit - module.padding_idx - 1
