@@ -139,15 +139,9 @@ def _transfer(url: str, partial: Path, pin: Pin) -> None:
 
 def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advance: Callable[[int], None]) -> None:
     """Make one request for the missing bytes. Raises HTTPError of urllib3 if the answer ended early."""
-    state, size = partial.with_name("validator"), _size(partial)
-    validator = state.read_text() if state.exists() else ""
-    # Without either, nothing could tell that the rest belongs to another version of the file.
-    start = size if validator or pin.sha256 else 0
-    headers = {"Accept-Encoding": "identity"}
-    if start:
-        headers["Range"] = f"bytes={start}-"
-        if validator:
-            headers["If-Range"] = validator
+    size = _size(partial)
+    start = size if pin.sha256 else 0  # else nothing could tell that the rest belongs to another version of the file
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
     with session.get(
         url, headers=headers, stream=True, timeout=TIMEOUT, hooks={"response": _stay_on_https}
     ) as response:
@@ -160,9 +154,6 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
             raise requests.HTTPError(f"the server answers HTTP {status} {response.reason}")
         start = start if status == 206 else 0
         advance(start - size)
-        # With it a later request gets the whole file if the file has changed; weak tags do not tell.
-        tag = response.headers.get("ETag", "W/")
-        state.write_text(response.headers.get("Last-Modified", "") if tag.startswith("W/") else tag)
         with partial.open("r+b" if start else "wb") as file:
             file.seek(start)
             # A content encoding, as servers call it, is how such files are stored.

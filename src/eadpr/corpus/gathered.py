@@ -19,16 +19,7 @@ from typing import Any, NamedTuple, get_type_hints
 from eadpr.corpus.formats.gold import GoldPages
 from eadpr.corpus.hold_out import hold_out
 from eadpr.corpus.missing import append_missing, find_missing
-from eadpr.corpus.rows import (
-    ROLES,
-    GivenContext,
-    GivenGold,
-    GivenQuestion,
-    OddRows,
-    RowError,
-    excerpt,
-    usable_answers,
-)
+from eadpr.corpus.rows import ROLES, GivenContext, GivenGold, GivenQuestion, OddRows, RowError, excerpt, usable_answers
 from eadpr.corpus.sources import File, Prepare
 from eadpr.corpus.unheld import find_unheld
 from eadpr.storage import engine

@@ -54,18 +54,13 @@ GROUP BY name
 Asked = tuple[Question, list[tuple[str, str]], list[Context]]  # with (question set, split) pairs
 Reader = Callable[[Path], Iterable[GivenQuestion]]
 Files = list[tuple[File, Path]]
+ColumnsOf = Mapping[Path, Columns]
 
 
 def prepare(
-    source: Source,
-    settings: Prepare,
-    *,
-    sources: Path,
-    raw: Path,
-    out: Path,
-    facts: Facts | None = None,
+    source: Source, settings: Prepare, *, sources: Path, raw: Path, out: Path, facts: Facts | None = None,
     paq: Paq | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Write `out`/: one Parquet file per record type and report.json; return the report.
 
     `facts` and `paq` are for sources with such files.
@@ -132,7 +127,7 @@ def _write_report(connection: engine.Connection, folder: Path, counts: dict[str,
 
 
 def _read_passages(
-    settings: Prepare, files: Files, columns: Mapping[Path, Columns], odd: OddRows, rows: Counter[Path]
+    settings: Prepare, files: Files, columns: ColumnsOf, odd: OddRows, rows: Counter[Path]
 ) -> Iterator[GivenPassage]:
     """Yield the passages of all files, and count the rows of each file in `rows`."""
 
@@ -150,12 +145,7 @@ def _read_passages(
 
 
 def _write_passages(
-    settings: Prepare,
-    files: Files,
-    columns: Mapping[Path, Columns],
-    odd: OddRows,
-    folder: Path,
-    connection: engine.Connection,
+    settings: Prepare, files: Files, columns: ColumnsOf, odd: OddRows, folder: Path, connection: engine.Connection
 ) -> None:
     rows: Counter[Path] = Counter()
     read, path = partial(_read_passages, settings, files, columns, odd, rows), folder / "passages.parquet"
@@ -182,9 +172,7 @@ def _check_count(file: File, count: int, path: Path, kind: str) -> None:
         raise ValueError(f"{path} holds {count:,} {kind}, {expected}")
 
 
-def _readers(
-    format: str, files: Files, columns: Mapping[Path, Columns], facts: Facts | None, paq: Paq | None
-) -> dict[str, Reader]:
+def _readers(format: str, files: Files, columns: ColumnsOf, facts: Facts | None, paq: Paq | None) -> dict[str, Reader]:
     """Return the reader of each kind of file that asks questions."""
     questions = {"own": lambda path: own.read_questions(path, columns[path]), "hotpot": hotpot.read_questions}
     return {

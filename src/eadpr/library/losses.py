@@ -35,19 +35,10 @@ Ids = tuple[int, ...]  # the token ids of a text; () for a missing one
 
 
 def evidence_loss(
-    scores_QP: Tensor,
-    distractors_Q: Tensor,
-    placebos_Q: Tensor | None = None,
-    *,
-    present_P: Tensor | None = None,
-    false_QP: Tensor | None = None,
-    alike_Q: Tensor | None = None,
-    lambda_: float = 1.0,
-    tau1: float = 1.0,
-    tau2: float = 1.0,
-    balance: Balance | None = None,
-    placebo: float = 0.0,
-) -> Terms:
+    scores_QP: Tensor, distractors_Q: Tensor, placebos_Q: Tensor | None = None, *, present_P: Tensor | None = None,
+    false_QP: Tensor | None = None, alike_Q: Tensor | None = None, lambda_: float = 1.0, tau1: float = 1.0,
+    tau2: float = 1.0, balance: Balance | None = None, placebo: float = 0.0,
+) -> Terms:  # fmt: skip
     """Compute the loss terms from any scores, late interaction's as well as dot products.
 
     `scores_QP` (B, B + B*H + B, or with placebos + B): each question's scores of the columns `[positives B | hard

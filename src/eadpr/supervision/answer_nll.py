@@ -38,11 +38,7 @@ def make_scorer(model_of: Callable, manifest: Manifest, settings: EvidenceSettin
 
 
 def answer_nlls(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    requests: Sequence[Request],
-    *,
-    input_tokens: int,
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[Request], *, input_tokens: int
 ) -> np.ndarray:
     """Return the nlls, float32, of one or more requests, sorted by length and cut into batches of BATCH_TOKENS; equal
     requests are scored once. An input longer than `input_tokens` loses its end."""

@@ -41,15 +41,9 @@ _WORD = re.compile(r"\S+")
 
 
 def find_evidence(
-    settings: EvidenceSettings,
-    sets: Sets,
-    hardware: Machine,
-    *,
-    records: Path,
-    positives: Path,
-    annotator_folder: Path,
-    out: Path,
-) -> int:
+    settings: EvidenceSettings, sets: Sets, hardware: Machine, *, records: Path, positives: Path,
+    annotator_folder: Path, out: Path,
+) -> int:  # fmt: skip
     """Write a row for every strategy and positive (`settings.positive`: each or the first) of the questions trained or
     evaluated on; return the number of rows. Finished shards stay in the cache until `out` is written."""
     from eadpr.runtime import jobs  # torch comes with it, which rules do not need
@@ -86,14 +80,9 @@ def find_evidence(
 
 
 def annotate_shards(
-    pair_table: Path,
-    manifest: Manifest,
-    settings: EvidenceSettings,
-    hardware: Machine,
-    shards: Sequence[Path],
-    size: int,
-    models: Sequence[Any],
-) -> Callable[[int], Iterator[int]]:
+    pair_table: Path, manifest: Manifest, settings: EvidenceSettings, hardware: Machine, shards: Sequence[Path],
+    size: int, models: Sequence[Any],
+) -> Callable[[int], Iterator[int]]:  # fmt: skip
     """Return the function that writes the evidence of `size` pairs of `pair_table` to one of the files `shards`, by its
     number, and yields their count."""
     from eadpr.supervision.answer_nll import make_scorer

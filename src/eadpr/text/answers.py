@@ -18,6 +18,7 @@ import regex
 
 from eadpr.storage.records import Span
 
+Array, Places = np.ndarray, Iterator[tuple[int, int]]
 KINDS = ("string", "regex", "yes-no")
 FLAGS = regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
 # Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Han.
@@ -61,8 +62,7 @@ def answer_spans(answers: Sequence[str], text: str, kind: str = "string", *, que
     """Return the spans of all matches of the answers in `text`, in order, overlapping ones merged.
 
     Offsets count characters of `text` itself, not of its NFD form; a character that a match covers in part belongs to
-    the span. Empty matches, matches of white space and answers without tokens have no span. A warning of a pattern
-    names the `question`.
+    the span. Empty matches, matches of white space and answers without tokens have no span.
     """
     if _checked(kind) == "yes-no":
         return []
@@ -94,9 +94,7 @@ class AnswerMatcher:
         self._folded = lru_cache(maxsize=size)(_folded)
         self._nfd = lru_cache(maxsize=size)(nfd)
 
-    def matches(
-        self, answers: Sequence[str], texts: Sequence[str], kind: str = "string", *, question: str = ""
-    ) -> np.ndarray:
+    def matches(self, answers: Sequence[str], texts: Sequence[str], kind: str = "string", question: str = "") -> Array:
         """Return bools of shape (len(texts),): `has_answer(answers, text, kind)` of each text."""
         if kind == "regex":
             matched = [any(pattern_matches(answers, self._nfd(text), question=question)) for text in texts]
@@ -158,9 +156,7 @@ def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int,
                 yield places[i][0], places[i + len(answer_words) - 1][1]
 
 
-def pattern_matches(
-    answers: Sequence[str], nfd_text: str, *, whole: bool = False, question: str = ""
-) -> Iterator[tuple[int, int]]:
+def pattern_matches(answers: Sequence[str], nfd_text: str, *, whole: bool = False, question: str = "") -> Places:
     """Yield the places of the patterns' matches, or of those of the `whole` text; a warning names the `question`."""
     for pattern in filter(None, map(compiled, answers)):
         places = _search(pattern, nfd_text, whole)
