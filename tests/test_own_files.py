@@ -55,6 +55,8 @@ def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
     path = save(tmp_path / "p.tsv", [{"text": "x", "url": "u"}, {"text": "y", "url": "v"}])
     assert [p.id for p in passages(path)] == ["1", "2"]
     assert [p.id for p in passages(path, prefix="2:")] == ["2:1", "2:2"]
+    path.write_text("\ttext\n0\tx\n")  # as pandas writes its index
+    assert passages(path) == [Passage("1", "", "x", None)]
     (found,) = questions(save(tmp_path / "q.tsv", [{"question": "who?"}]))
     assert (found.id, found.answers, found.contexts) == (None, [], [])
 

@@ -75,6 +75,7 @@ def test_what_is_wrong_is_said_with_file_place_and_value(tmp_path, case):
     ("own JSON list", "q.json", (b'"who?"', DIGITS), "q.json, item 1: malformed JSON"),
     ("own CSV", "q.csv", (b"[1.0]", "[" * 99_999), "q.csv, line 2: grades is '[[[["),
     ("own Parquet", "p.parquet", b"PAR1" + b"\x0f" * 40 + b"\x14\0\0\0PAR1", "p.parquet, after row 0: damaged, or not"),
+    ("HotpotQA, archive", "pages.tar.bz2", seeds.tarred(b'[{"title": "A"}]'), "wiki_01.bz2, item 1: field 'text' is m"),
     ("BEIR", "qrels/test.tsv", (b"t2\ta\t0", "t1\ta\t2"), "test.tsv, line 5: passage 'a' has another grade above"),
     ("own JSONL", "q.jsonl", (b'"c"], "grades": [1.0, 1.0]', '"b"], "grades": [1.0, 2.0]'), "grades has two for pos"),
     ("DPR training", "psgs.tsv", b"id\ttext\ttitle\n1\tcaf\xe9\tA\n", "psgs.tsv, line 2: byte 0xe9 is not UTF-8"),

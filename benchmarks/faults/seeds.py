@@ -97,12 +97,10 @@ ENTITIES = json.dumps([{"question": "Where was Ann born?", "answers": ["Rome"]}]
 JUDGEMENTS = b"q1 0 a 1\nq2 0 b 1\nq2 0 c 2\n".replace(b" ", b"\t")
 PAIRS = "a\tAlpha is here.\nb\tBeta, so it is.\nc\tGämma\n".encode()
 ASKED_BY_ID = {"q1": "who?", "q2": "what?", "t1": "when?", "t2": "where?"}
-# Corpus, queries, and judgements of two splits.
 BEIR = (
     lines([{"_id": row["id"], "title": row["title"], "text": row["text"]} for row in PASSAGES]),
     lines([{"_id": key, "text": text} for key, text in ASKED_BY_ID.items()]),
-    JUDGED.encode(),
-    re.sub(r"(?m)^q(?=\d)", "t", JUDGED).encode(),
+    *(text.encode() for text in (JUDGED, re.sub(r"(?m)^q(?=\d)", "t", JUDGED))),
 )
 PAIRED = "".join(f"{key}\t{text}\n" for key, text in ASKED_BY_ID.items()).encode()
 TSVS = PAIRS, PAIRED, JUDGEMENTS, JUDGEMENTS.replace(b"q", b"t")
@@ -122,8 +120,7 @@ def packed(data: bytes, compress: Callable[[bytes], bytes]) -> bytes:
     return compress(data[:half]) + compress(data[half:])
 
 
-def zipped_twice(data: bytes) -> bytes:
-    return packed(data, partial(gzip.compress, mtime=0))
+zipped_twice = partial(packed, compress=partial(gzip.compress, mtime=0))
 
 
 def unpacked(data: bytes) -> bytes:
@@ -151,10 +148,14 @@ def tarred(data: bytes) -> bytes:
 
 
 def untarred(data: bytes) -> bytes:
+    return b"".join(members(data))
+
+
+def members(data: bytes) -> list[bytes]:
     whole = unpacked(data)
     with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
         parts = [unpacked(archive.extractfile(one).read()) for one in archive if one.isfile()]
         rest = whole[archive.offset :]
     if any(rest) or len(rest) < tarfile.BLOCKSIZE - 1:
         raise ValueError("a header is damaged")
-    return b"".join(parts)
+    return parts

@@ -63,6 +63,8 @@ def load_whole(
         raise ValueError(f"{label} has a tokenizer without words; are its files (tokenizer.json, vocab.txt) there?")
     if tokenizer.cls_token and not any(tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]):
         raise ValueError(f"{label}: its tokenizer writes no {tokenizer.cls_token} into a text; is its file whole?")
+    if not isinstance(tokenizer.model_max_length, int) or tokenizer.model_max_length < 1:
+        raise ValueError(f"{label}: its tokenizer's model_max_length is {tokenizer.model_max_length}; expected tokens")
     if words > rows:
         raise ValueError(f"{label} has {words:,} tokens, but embeddings of {rows:,}; are they of one model?")
     return model, tokenizer

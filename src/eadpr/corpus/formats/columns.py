@@ -87,7 +87,7 @@ class Columns:
                 reason = f"{' and '.join(usual)} may each be the {field}; say which, {self._option} {either}"
                 raise RowError(where, "", reason)
             column = self._chosen.get(field, next(iter(usual), ""))
-            if column in header:
+            if column and column in header:
                 columns[field] = column
             elif column or not columns:  # every file needs the first field
                 sought = f"{column!r} for {field}" if column else f"for {field}"

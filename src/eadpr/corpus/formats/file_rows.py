@@ -175,6 +175,7 @@ def read_objects(path: Place) -> Iterator[Row]:
 
 def _archive_values(file: BinaryIO, path: Path) -> Iterator[tuple[str, object]]:
     with tarfile.open(fileobj=file, mode="r|") as archive:
+        archive.fileobj.seekable = lambda: False  # which readers of text ask for
         for member in filter(tarfile.TarInfo.isfile, archive):
             where = path / member.name
             with open_unpacked(where, partial(archive.extractfile, member)) as unpacked:
