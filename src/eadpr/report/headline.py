@@ -17,14 +17,14 @@ COLUMNS = [(("top", "id_top"), 2), (("mrr", "id_mrr"), 1), (("controlled_aa_evid
 PASSAGES = {"top": "an answering passage", "id_top": "a relevant passage"}
 
 
-def headline(collection: str, means: pd.DataFrame, settings: ReportArms, said: Sequence[str]) -> str:
-    """Return the Markdown of a question set; `means` are over all of its questions, `said` its sentences."""
+def headline(collection: str, means: pd.DataFrame, settings: ReportArms, summary: Sequence[str]) -> str:
+    """Return the Markdown of a question set; `means` are over all of its questions, `summary` its sentences."""
     plain = means.assign(n=float("nan"))  # without the number of pairs
     more = (
         f"Why: open reports/{collection}.html. All tables: reports/{collection}/table.md. Another setting:"
         " `dvc exp run -S loss.tau1=0.5`; `eadpr status` says beforehand what will run."
     )
-    parts = [md.pivot(plain, ["%"], list(settings.rows), select_columns(settings)), " ".join(said), more]
+    parts = [md.pivot(plain, ["%"], list(settings.rows), select_columns(settings)), " ".join(summary), more]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -45,7 +45,7 @@ def sentences(
     name: str, means: pd.DataFrame, outcomes: Mapping[str, Outcomes], settings: ReportArms, best: str
 ) -> list[str]:
     """Compare the arm `best` with the baseline, or else the untrained encoder or BM25, in the question set `name`;
-    nothing where there is no hit to count."""
+    nothing without a hit to count."""
     reference = next(row for row in (settings.baseline, UNTRAINED, BM25) if row in outcomes and row != best)
     column = [*select_columns(settings), ""][0]
     kind = column.rstrip("0123456789")

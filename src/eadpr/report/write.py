@@ -47,7 +47,7 @@ def run(
     preferred = note_validation(inputs.training, [*settings.trainings])
     validation = read_validation(inputs.training, [*settings.trainings])
     best = validation.preferred if validation else choose_arm(settings)
-    said = {name: sentences(name, means, measured.outcomes, settings, best) for name in sets.evaluate}
+    summaries = {name: sentences(name, means, measured.outcomes, settings, best) for name in sets.evaluate}
     records = files.read_json(inputs.records / "report.json")
     few = note_few(records["sets"], sets)
     warnings = [f"{records['unheld']}."] if records.get("unheld") else []
@@ -61,7 +61,7 @@ def run(
     counted = counts_page(inputs, by_row, settings)
     with files.new_folder(out) as folder:
         plots.write_plots(folder, measured, settings, sets.evaluate, inputs.training)
-        notes = {"headlines": said, "collection": warnings, "sets": lower, "passages": passages, "counts": counted}
+        notes = {"headlines": summaries, "collection": warnings, "sets": lower, "passages": passages, "counts": counted}
         files.write_json(folder / NOTES, notes)
         files.write_text(folder / "counts.md", counted)
         for section in more:
@@ -69,7 +69,7 @@ def run(
         markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
         first = sets.evaluate[0]
-        files.write_text(folder / HEADLINE, headline(out.name, select_set(means, first), settings, said[first]))
+        files.write_text(folder / HEADLINE, headline(out.name, select_set(means, first), settings, summaries[first]))
         for name, of_training in measured.trainings.groupby("row"):
             files.write_json(folder / "metrics" / f"{name}.json", nest_means(of_training))
     files.write_json(metrics, headlines(by_row, inputs.accuracy, settings.columns, sets.evaluate[0]))

@@ -26,11 +26,11 @@ def commit() -> str:
 def describe_run(collection: str) -> dict[str, Any]:
     """Return the last commit that changed code or settings, its date, and what differs from it and from the defaults.
 
-    What a run writes is no part of these, so that a clone of the commit that holds it makes the same page of it.
+    A commit of results is none, so that a clone of it makes the same page.
     """
     over, defaults = flatten(read_yaml(PARAMS)), flatten(read_yaml(DEFAULTS))
-    own = flatten(of_collection(load(PARAMS), collection)["settings"])
-    differing = {key: value for key, value in over.items() if key in defaults} | own
+    local = flatten(of_collection(load(PARAMS), collection)["settings"])
+    differing = {key: value for key, value in over.items() if key in defaults} | local
     changed = hide_paths([f"{key}={value}" for key, value in differing.items()])
     if not (last := last_change()):
         return {"changed": changed}
@@ -38,7 +38,7 @@ def describe_run(collection: str) -> dict[str, Any]:
 
 
 def last_change() -> list[str]:
-    """Return name and date of the last commit that changed code or settings; nothing where there is none."""
+    """Return name and date of the last commit that changed code or settings, nothing without one."""
     try:
         return git("log", "-1", "--abbrev=7", "--format=%h %cs", "--", *SOURCES).split()
     except ValueError:
