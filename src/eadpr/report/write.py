@@ -49,9 +49,12 @@ def run(
     best = validation.preferred if validation else choose_arm(settings)
     summaries = {name: sentences(name, means, measured.outcomes, settings, best) for name in sets.evaluate}
     records = files.read_json(inputs.records / "report.json")
-    few = note_few(records["sets"], sets)
     warnings = [f"{records['unheld']}."] if records.get("unheld") else []
-    warnings += [*([f"{few} What works: `{command_for_few(out.name)}`"] if few else []), *preferred]
+    if few := note_few(records["sets"], sets):
+        trained = [records["sets"][name] for name in sets.train]
+        answered = any(counts["without_answers"] < counts["questions"] for counts in trained)
+        warnings.append(f"{few} What works: `{command_for_few(out.name, answers=answered)}`")
+    warnings += preferred
     parts = [f"# {out.name}: {passages:,} passages", *warnings]
     for name in sets.evaluate:
         longer = share_longer(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
