@@ -49,7 +49,6 @@ def check_loadable(model: str | Path) -> str:
 
 
 def make_scorer(model: Any, join: str | None = None) -> Scorer:
-    """Return the scorer of any model that `awareness` takes."""
     if isinstance(model, Scorer):
         return model
     if isinstance(model, str | Path):

@@ -35,7 +35,6 @@ def load_annotator(folder: Path, manifest: Manifest, index: int) -> Any:
 
 
 def load_scorers(folder: Path, manifest: Manifest, hardware: Machine, indices: Sequence[int]) -> list[Any]:
-    """Load models of the manifest, ready to score on the device."""
     models = [load_annotator(folder, manifest, index) for index in indices]
     for model in models:
         machine.place_model(model[0] if isinstance(model, tuple) else model, hardware, inference=True)

@@ -58,7 +58,6 @@ class GoldPages:
         return sorted(spans)
 
     def titles(self, questions: Collection[str]) -> list[str]:
-        """Return the titles of the questions' gold pages."""
         return sorted({self._pages[question].title for question in questions if question in self._pages})
 
     def locate(self, questions: Collection[str], passages: Iterable[tuple[str, str, str]]) -> list[GivenGold]:

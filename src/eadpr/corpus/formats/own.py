@@ -51,7 +51,6 @@ class OwnFiles(NamedTuple):
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write JSONL; return the path."""
     with path.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return path

@@ -68,7 +68,6 @@ def facts_reader(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterat
 
 
 def relation_of(path: Path) -> str:
-    """Return the relation that the file's name says."""
     match = _FILE_NAME.fullmatch(path.name)
     if match is None or match[1] not in QUESTIONS:
         known = ", ".join(QUESTIONS)
