@@ -25,7 +25,8 @@ from benchmarks.faults.settings import SETTINGS
 from eadpr.settings.command import LONGEST, USER_ERRORS, format_error
 
 FILES, OF_SETTINGS = 8_500, 2_000  # changed at share 1
-SECONDS, LARGEST, MEMORY = 10, 1 << 28, 2 << 30  # LARGEST: bytes more for an input of some kB
+SECONDS, HANG = 10, 60  # of the processor for an input of some kB, and of the clock
+LARGEST, MEMORY = 1 << 28, 2 << 30  # bytes more for such an input, and of a process
 WORKERS, AT_ONCE = 2, 250  # processes, and how many changes one of them sees
 
 
@@ -61,9 +62,9 @@ def one(seed: int, number: int, folder: Path, of: Format | None = None) -> Ended
     for path, data in files.items():
         (folder / "given" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "given" / path).write_bytes(data)
-    began, before = time.monotonic(), most_memory(anew=True)
+    began, before = time.process_time(), most_memory(anew=True)
     outcome, note = judged(of, folder / "given", name)
-    took, more = time.monotonic() - began, most_memory() - before
+    took, more = time.process_time() - began, most_memory() - before
     if took > SECONDS or more > LARGEST:
         outcome, note = "wrong", f"{took:.0f} s, {more >> 20} MiB"
     return Ended(number, outcome, f"{of.name}, {'; '.join(notes)}: {note}"[:700])
@@ -145,11 +146,11 @@ class _Worker:
         return self._against("traceback", "the process died") if self._left else None
 
     def overdue(self) -> Ended | None:
-        if time.monotonic() - self._since < 2 * SECONDS:
+        if time.monotonic() - self._since < HANG:
             return None
         self.over = True
         os.kill(self.process, 9)
-        return self._against("wrong", f"more than {2 * SECONDS} s")
+        return self._against("wrong", f"more than {HANG} s")
 
     def _against(self, outcome: Outcome, note: str) -> Ended:
         number = self._left.pop(0)

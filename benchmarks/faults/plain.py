@@ -7,6 +7,7 @@ import gzip
 import html
 import json
 import re
+import unicodedata
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -24,7 +25,7 @@ from eadpr.corpus.formats.columns import NAMES
 Reading = dict[str, list]
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path | zipfile.Path) -> str:
     data = path.read_bytes()
     return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
 
@@ -160,12 +161,8 @@ def literal(cell: str) -> list[str]:
 
 def qa_csv(folder: Path) -> Reading:
     json.loads(text_of(folder / "gold.json"))["data"]
-    asked = [(row[0], literal(row[1])) for row in cells(text_of(folder / "q.qa.csv")) if len(row) == 2 or refuse()]
+    asked = [(question, literal(answers)) for question, answers in cells(text_of(folder / "q.qa.csv"))]
     return {"questions": asked, "passages": dpr_passages(folder / "psgs.tsv")}
-
-
-def refuse() -> bool:
-    raise ValueError("another number of cells")
 
 
 def ramdocs(folder: Path) -> Reading:
@@ -187,7 +184,7 @@ def entities(name: str) -> Callable[[Path], Reading]:
         if name.endswith(".zip"):
             with zipfile.ZipFile(folder / name) as archive:
                 named = (one for one in archive.namelist() if re.search(r"(^|/)P\d+\.(train|dev|test)\.json$", one))
-                rows = [row for one in named for row in json.loads(archive.read(one).decode("utf-8-sig"))]
+                rows = [row for one in named for row in json.loads(text_of(zipfile.Path(archive, one)))]
         return {"questions": [(row["question"], row["answers"]) for row in rows]}
 
     return plain
@@ -202,7 +199,7 @@ def paq(folder: Path) -> Reading:
 
 
 def plain_title(given_title: str) -> str:
-    return " ".join(html.unescape(given_title).split())
+    return " ".join(unicodedata.normalize("NFC", html.unescape(given_title)).split())
 
 
 def hotpot(pages: str) -> Callable[[Path], Reading]:

@@ -96,14 +96,13 @@ DEV_SQUAD = re.sub(r'"q(?=\d)', '"dq', json.dumps(SQUAD)).encode()
 ENTITIES = json.dumps([{"question": "Where was Ann born?", "answers": ["Rome"]}]).encode()
 JUDGEMENTS = b"q1 0 a 1\nq2 0 b 1\nq2 0 c 2\n".replace(b" ", b"\t")
 PAIRS = "a\tAlpha is here.\nb\tBeta, so it is.\nc\tGämma\n".encode()
-ASKED_BY_ID = {"q1": "who?", "q2": "what?", "t1": "when?", "t2": "where?"}
+BY_ID = {"q1": "who?", "q2": "what?", "t1": "when?", "t2": "where?"}
 BEIR = (
     lines([{"_id": row["id"], "title": row["title"], "text": row["text"]} for row in PASSAGES]),
-    lines([{"_id": key, "text": text} for key, text in ASKED_BY_ID.items()]),
+    lines([{"_id": key, "text": text} for key, text in BY_ID.items()]),
     *(text.encode() for text in (JUDGED, re.sub(r"(?m)^q(?=\d)", "t", JUDGED))),
 )
-PAIRED = "".join(f"{key}\t{text}\n" for key, text in ASKED_BY_ID.items()).encode()
-TSVS = PAIRS, PAIRED, JUDGEMENTS, JUDGEMENTS.replace(b"q", b"t")
+TSVS = PAIRS, "\n".join(map("\t".join, BY_ID.items())).encode(), JUDGEMENTS, JUDGEMENTS.replace(b"q", b"t")
 
 
 def zipped(parts: dict[str, bytes]) -> bytes:
