@@ -55,8 +55,10 @@ class Project:
         return ran(self.run("dvc", *arguments, **options).stdout)
 
     def commit(self, message: str) -> None:
+        """Commit all changes at one time for all projects, so that equal trees have equal names, which pages hold."""
+        date = "2026-01-01T12:00:00Z"
         self.run("git", "add", "-A")
-        self.run("git", "commit", "-qm", message)
+        self.run("git", "commit", "-qm", message, GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date)
 
     def set(self, **values: object) -> None:
         """Change keys of params.yaml, written with dots."""
