@@ -19,7 +19,7 @@ TORCH_BACKEND ?= $(if $(shell command -v nvidia-smi),cuda,cpu)
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-$(VENV)/bin/python:
+$(VENV)/bin/uv:
 	$(PYTHON) -m venv $(VENV)
 	"$(BIN)/pip" install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/installer.lock
 
@@ -29,7 +29,7 @@ TORCH_cuda := $(LOCKED) requirements/torch.lock
 TORCH_cpu := UV_HTTP_RETRIES=1 $(UV) --torch-backend cpu $(CPU) || "$(BIN)/pip" install --quiet $(CPU) || \
   { echo "torch's build for CPUs is in no index; PyPI's is installed"; $(TORCH_cuda); }
 
-$(VENV)/.installed: $(addprefix requirements/,product.lock torch.lock torch-cpu.lock) pyproject.toml | $(VENV)/bin/python
+$(VENV)/.installed: $(addprefix requirements/,product.lock torch.lock torch-cpu.lock) pyproject.toml | $(VENV)/bin/uv
 	$(LOCKED) requirements/product.lock
 	$(or $(TORCH_$(TORCH_BACKEND)),$(UV) --torch-backend $(TORCH_BACKEND) $$(grep '^torch==' requirements.txt))
 	$(UV) --no-deps --no-build-isolation -e .
