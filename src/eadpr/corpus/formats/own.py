@@ -127,7 +127,10 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
             if grades.setdefault(key, grade) != grade:
                 raise RowError(where, "grades", f"has two for positive {excerpt(key)}; keep one")
         starts = zip(positives, _read_numbers(row, "answer_start", is_offset, "character offsets"), strict=True)
-        contexts = [GivenContext("positive", i, key, grade=grade) for i, (key, grade) in enumerate(grades.items())]
+        contexts = [
+            GivenContext("positive", i, key, grade=grade and float(grade))
+            for i, (key, grade) in enumerate(grades.items())
+        ]
         pointed = [*answers, *evidence]
         annotations = [GivenGold(where, question, key, pointed, start) for key, start in starts if start is not None]
         read = GivenQuestion(where, number, question, answers, contexts=contexts, annotations=annotations)
