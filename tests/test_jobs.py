@@ -129,24 +129,16 @@ def test_weights_in_bfloat16_give_the_bits_of_autocast(make):
     assert not torch.equal(compute(make(1)[1]), expected)
 
 
-@pytest.mark.parametrize(("emulated", "low"), [(False, True), (True, False)])
-def test_auto_is_bfloat16_where_a_card_computes_in_it(emulated, low, monkeypatch):
-    def supported(including_emulation=True):
-        return including_emulation or not emulated
-
-    monkeypatch.setattr(machine, "device", lambda: "cuda")
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", supported)
-    monkeypatch.setattr(torch, "autocast", lambda kind, *, dtype, enabled: (kind, dtype, enabled))
-    auto = Machine(threads=1, deterministic=False, precision="auto")
-    assert machine.autocast(auto) == ("cuda", torch.bfloat16, low)
-
-
-@pytest.mark.parametrize(("instruction", "low"), [("amx_bf16", True), ("avx512_bf16", True), ("avx512_f", False)])
-def test_auto_is_bfloat16_on_a_cpu_that_multiplies_it_and_for_inference_alone(instruction, low, monkeypatch):
-    capabilities = {name: name == instruction for name in ("amx_bf16", "avx512_bf16", "avx512_f")}
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+@pytest.mark.parametrize(("device", "knows", "low"), [
+    ("cuda", "native", (True, True)), ("cuda", "emulated", (False, False)),
+    ("cpu", "amx_bf16", (True, False)), ("cpu", "avx512_bf16", (True, False)), ("cpu", "avx512_f", (False, False)),
+])  # fmt: skip
+def test_auto_is_bfloat16_where_the_device_multiplies_it_on_a_cpu_for_inference_alone(device, knows, low, monkeypatch):
+    monkeypatch.setattr(machine, "device", lambda: device)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: knows == "native")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {knows: True})
     monkeypatch.setattr(torch, "autocast", lambda kind, *, dtype, enabled: enabled)
     auto = Machine(threads=1, deterministic=False, precision="auto")
-    assert (machine.autocast(auto, inference=True), machine.autocast(auto)) == (low, False)
+    assert (machine.autocast(auto, inference=True), machine.autocast(auto)) == low
     assert (machine.autocast(HIGH, inference=True), machine.autocast(LOW)) == (False, True)
-    assert ("bfloat16" in machine.libraries()) == low
+    assert ("bfloat16" in machine.libraries()) == low[0]

@@ -117,6 +117,11 @@ def test_a_changed_loss_weight_changes_only_the_arms_that_use_it():
     assert {name for name in before if before[name] != after[name]} == {"eadpr/train.json"}
 
 
+def test_a_loss_without_evidence_needs_no_model_of_relevance():
+    changes = {"annotator.kind": "relevance", "annotator.model": "none", "active": {"dpr": ACTIVE}}
+    assert "dpr/train.json" in params.configs(with_changes(GOOD, changes))
+
+
 def test_examples_have_placebos_where_the_loss_of_their_arm_uses_them():
     found = params.configs(with_changes(GOOD, {"active.mine": ACTIVE, "arms.mine": {"loss": {"balance": "both"}}}))
     arms = {arm: found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr", "mine")}

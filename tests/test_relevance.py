@@ -27,6 +27,7 @@ PAIRS = [
     ("where was ada", "", "w3"),
     ("w5 w6 w7 capital", "paris", "w5 w8 capital w9 w10 w11 . 1912 w12"),
 ]
+PAIR = Pair(Question("q", "Where?", [], "string", None, None, None, None), Passage("p", "Ada", TEXT, None), None)
 PSEUDO = EVIDENCE.model_copy(update={"strategies": ["pseudo"]})
 
 
@@ -84,13 +85,18 @@ def test_what_matters_most_is_the_evidence_without_any_answer(by, texts, scores,
         return np.array(scores, np.float32)
 
     monkeypatch.setattr(relevance, "score", score)
-    question = Question("q", "Where?", [], "string", None, None, None, None)
     manifest = Manifest("given", Prompt("{question} {context}", True), [Model("m", [])], {}, None, by)
     annotate = Annotate(PSEUDO, manifest, make_scorer(lambda index: "m", manifest, PSEUDO, HARDWARE))
-    (row,) = annotate([Pair(question, Passage("p", "Ada", TEXT, None), None)])
+    (row,) = annotate([PAIR])
     assert asked == [("Where?", "Ada", text) for text in texts]
     assert (row.chosen, row.target) == ([chosen], "")
     assert [*(span.nll for span in row.spans), row.nll_full] == stored
+
+
+def test_without_a_model_nothing_is_chosen():
+    annotate = Annotate(PSEUDO, Manifest("none", Prompt("{question} {context}", True), [], {}), None)
+    (row,) = annotate([PAIR])
+    assert (len(row.spans), row.chosen) == (3, [])
 
 
 def test_the_stages_find_evidence_with_an_encoder(tmp_path, encoder):

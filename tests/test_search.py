@@ -55,9 +55,9 @@ def test_equals_a_full_sort(order, readers, engine, tmp_path, monkeypatch):
         key = values @ questions[0]
         values = values[np.argsort(key if order == "rising" else -key)]
     vectors = small.write_vectors(tmp_path, values)
-    for passages, at_once in ((4_096, 1_024), (300, 5), (10, 1)):
+    monkeypatch.setattr(exact, "BLOCK_QUESTIONS", 5)
+    for passages in (4_096, 300, 10):
         monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", passages)
-        monkeypatch.setattr(exact, "BLOCK_QUESTIONS", at_once)
         for cards in (1, 2, 3):
             scanned, devices = [], ["cpu:0"] * cards  # named as a card is
             hits = exact.search(vectors, questions, 20, devices=devices, advance=scanned.append)
@@ -72,8 +72,7 @@ def test_ties_at_the_cut_go_to_the_first_rows(engine, tmp_path, monkeypatch):
     values = rng.standard_normal((3_000, 48))
     values[values @ question[0] > 0] *= -1
     better, copies = [2_999, 17, 1_000, 5, 1_499, 2_000, 999], list(range(20, 2_570, 50))
-    values[copies] = question
-    values[better] = question * (1 + np.arange(1, 8)[:, None])
+    values[copies], values[better] = question, question * (1 + np.arange(1, 8)[:, None])
     vectors = small.write_vectors(tmp_path, values)
     for size in (4_096, 1_000, 333, 31, 8):
         monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", size)
@@ -90,15 +89,15 @@ def test_any_corpus_any_blocks(data, tmp_path_factory):
     values = draw.integers(-2, 3, (rows, dim))
     questions = draw.integers(-2, 3, (data.draw(st.integers(1, 6)), dim)).astype(np.float32)
     vectors = small.write_vectors(tmp_path_factory.mktemp("v"), values, shard_passages=data.draw(st.integers(1, rows)))
-    depth, passages = data.draw(st.integers(1, 12)), {"cpu": data.draw(st.integers(1, 70))}
-    with mock.patch.multiple(exact, BLOCK_PASSAGES=passages):
+    depth, blocks = data.draw(st.integers(1, 12)), {"cpu": data.draw(st.integers(1, 70))}
+    with mock.patch.object(exact, "BLOCK_PASSAGES", blocks):
         hits = exact.search(vectors, questions, depth, devices=["cpu"] * data.draw(st.integers(1, 4)))
     ranked = min(rows, depth)
     np.testing.assert_array_equal(hits.scores[:, :ranked], naive(values, questions, depth)[1])
-    for question, row, score in zip(questions, hits.rows[:, :ranked], hits.scores, strict=True):
-        assert (values[row] @ question == score[:ranked]).all()
-        assert (np.lexsort((row, -score[:ranked])) == np.arange(ranked)).all()
+    for question, row, score in zip(questions, hits.rows[:, :ranked], hits.scores[:, :ranked], strict=True):
+        assert (values[row] @ question == score).all()
         assert len(set(row)) == ranked
+        assert (np.lexsort((row, -score)) == np.arange(ranked)).all()
     assert (hits.rows[:, ranked:] == -1).all()
     assert (hits.scores[:, ranked:] == -np.inf).all()
 
@@ -193,10 +192,9 @@ def found_by(index, clustered, **changes):
 def recall(clustered, index, **changes):
     """The share of the exact 10 that are found; their scores must be the exact ones."""
     hits, true = found_by(index, clustered, **changes), found_by("exact", clustered)
-    for one in zip(*hits, *true, strict=True):
-        found, scores, expected, exact_scores = map(np.ndarray.tolist, one)
-        known = dict(zip(expected, exact_scores, strict=True))
-        assert all(known.get(row, score) == score for row, score in zip(found, scores, strict=True))
+    for rows, scores, *expected in zip(*hits, *true, strict=True):
+        known = dict(zip(*expected, strict=True))
+        assert all(known.get(row, score) == score for row, score in zip(rows, scores, strict=True))
     assert (np.diff(hits.scores, axis=1) <= 0).all()
     return np.mean([np.isin(a, b).mean() for a, b in zip(true.rows, hits.rows, strict=True)])
 

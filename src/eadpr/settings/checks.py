@@ -142,10 +142,12 @@ def _check_validation(layout: Layout, settings: Settings, models: Models, traini
 def _check_strategies(layout: Layout, settings: Settings) -> None:
     """The strategies that other sections use are in evidence.strategies."""
     probe, evidence = settings.probe, settings.evidence
-    if settings.annotator.model == "none" and "pseudo" in evidence.strategies:
+    kind, model = settings.annotator.kind, settings.annotator.model
+    if (kind, model) == ("answer", "none") and "pseudo" in evidence.strategies:
         raise SettingError("annotator.model", "name a QA model, which pseudo in evidence.strategies needs")
-    if settings.annotator.kind == "relevance" and settings.annotator.model == "build":
-        raise SettingError("annotator.model", "name a reranker or an encoder, which annotator.kind: relevance needs")
+    if (kind, model) == ("relevance", "build"):
+        reason = "name a reranker or an encoder, which annotator.kind: relevance needs, or none: no evidence"
+        raise SettingError("annotator.model", reason)
     used = {"probe.strategy": [probe.strategy], "probe.also": probe.also, "probe.placebos": probe.placebos}
     if set(layout.robustness.generators) - {"given"}:  # which starts from no distractor
         used["near_duplicates.strategy"] = [settings.near_duplicates.strategy]
@@ -175,6 +177,9 @@ def _check_loss(who: str, config: Settings, *, shared: str) -> None:
     loss, strategy = config.loss, config.examples.strategy
     if strategy == "none" and (loss.needs_distractors or loss.rest):
         _require("examples.strategy", strategy, config.evidence.strategies, f"the distractors of the loss of {who}")
+    learns = loss.needs_distractors or loss.needs_placebos or loss.rest
+    if learns and strategy == "pseudo" and config.annotator.model == "none":
+        raise SettingError("annotator.model", f"none finds no evidence, which the loss of {who} needs; name a model")
     if config.encoder.unit == "passage":
         _require("loss.rest", loss.rest, [0.0], f"encoder.unit: passage of {who}")
     if loss.rest:

@@ -19,22 +19,28 @@ _ABSOLUTE = re.compile(r"(?<![\w.:/~-])/[\w./+-]+")
 
 def commit() -> str:
     """Return the commit of this checkout, with a word where code or settings differ from it."""
-    name = git("rev-parse", "--short=7", "HEAD")
-    return f"{name} with uncommitted changes" if git("status", "--porcelain", "--", *SOURCES) else name
+    return git("rev-parse", "--short=7", "HEAD") + _uncommitted()
+
+
+def _uncommitted() -> str:
+    return " with uncommitted changes" if git("status", "--porcelain", "--", *SOURCES) else ""
 
 
 def describe_run(collection: str) -> dict[str, Any]:
     """Return the last commit that changed code or settings, its date, and what differs from it and from the defaults.
 
-    A commit of results is none, so that a clone of it makes the same page.
+    A commit of results is none, so that a clone of it makes the same page, where the code was committed before the run.
     """
     over, defaults = flatten(read_yaml(PARAMS)), flatten(read_yaml(DEFAULTS))
     local = flatten(of_collection(load(PARAMS), collection)["settings"])
-    differing = {key: value for key, value in over.items() if key in defaults} | local
+    shared = defaults | over
+    differing = {key: over[key] for key in over if defaults.get(key, over[key]) != over[key]}
+    differing |= {key: value for key, value in local.items() if shared.get(key) != value}
     changed = hide_paths([f"{key}={value}" for key, value in differing.items()])
     if not (last := last_change()):
         return {"changed": changed}
-    return {"commit": last[0], "date": last[1], "edits": hide_paths([*edits(collection)]), "changed": changed}
+    run = {"commit": last[0] + _uncommitted(), "date": last[1]}
+    return run | {"edits": hide_paths([*edits(collection)]), "changed": changed}
 
 
 def last_change() -> list[str]:

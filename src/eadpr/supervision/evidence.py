@@ -50,6 +50,8 @@ def find_evidence(
     from eadpr.supervision import qa_model
 
     manifest = read_manifest(annotator_folder)
+    if manifest.relevance:  # in bfloat16 the relevances of sentences would tie
+        hardware = hardware.model_copy(update={"precision": "float32"})
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positive_table, annotator_folder]
@@ -122,11 +124,13 @@ class Annotate:
             yield from (rows[strategy] for strategy in strategies)
 
     def _find_pseudo(self, pairs: Sequence[Pair]) -> list[Evidence]:
-        """Return a row for each pair. Nothing is chosen for a pair without text, or by a QA model without a target."""
+        """Return a row for each pair. Nothing is chosen without a model, for a pair without text, or by a QA model for
+        one without a target."""
         segments = [spans.segment(pair.passage) for pair in pairs]
         rows = [_row(pair, "pseudo", cut, []) for pair, cut in zip(pairs, segments, strict=True)]
         # Some of HotpotQA's pages have no text.
         askable = [i for i, pair in enumerate(pairs) if (self.manifest.relevance or pair.target) and segments[i]]
+        askable = askable if self.manifest.models else []
         indices_by_model = defaultdict[int, list[int]](list)
         for i, model in zip(askable, self.manifest.assign([pairs[i].question.id for i in askable]), strict=True):
             indices_by_model[model].append(i)

@@ -23,6 +23,10 @@ warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning) 
 def prepare(encoder: TextEncoder, train: Train, hardware: Machine) -> None:
     """Add adapters to an encoder that learns and let it compute activations again, where the settings ask for it."""
     if train.gradient_checkpointing:
+        if not encoder.model.supports_gradient_checkpointing:
+            raise ValueError(
+                f"train.gradient_checkpointing: a {type(encoder.model).__name__} has none; set it to false"
+            )
         encoder.model.activation_checkpointing_enable({"use_reentrant": False})
     if train.lora is not None:
         _add(encoder, train.lora, train.seed)

@@ -122,11 +122,13 @@ def ask_passages(
             advance(len(written) - first)
     counts = Counter(asked=len(tasks))
     questions = _collect(tasks, written, counts)
-    found = _round_trip(passages, questions, within)
-    counts |= {"kept": len(found), "not_found": len(questions) - len(found)}
+    kept = _round_trip(passages, questions, within)
+    counts |= {"kept": len(kept), "not_found": len(questions) - len(kept)}
+    if not kept:
+        raise ValueError(f"no question was kept of {dict(counts)}; try another --prompt or model, or a higher --within")
     rows = (
         {"question": question, "positives": [p.id], "evidence": [p.text[start:end]], "answer_start": [start]}
-        for question, (p, (start, end)) in found.items()
+        for question, (p, (start, end)) in kept.items()
     )
     with files.new_folder(out) as folder:
         own.write_rows(folder / "passages.jsonl", ({"id": p.id, "title": p.title, "text": p.text} for p in passages))
