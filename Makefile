@@ -7,7 +7,7 @@ export PYTHONPATH := $(abspath src):$(CURDIR)
 # Python compiles what it imports, a fraction of what is installed; it must be allowed to keep that.
 export PYTHONDONTWRITEBYTECODE :=
 # uv takes a quarter of pip's time. It asks the index that pip is set to, and trusts what the system trusts.
-UV := env UV_SYSTEM_CERTS=1 $$("$(BIN)/pip" config list | sed -n "s/^[^=]*[.:]index-url='\(.*\)'/UV_DEFAULT_INDEX=\1/p") \
+UV := env UV_SYSTEM_CERTS=1 $$("$(BIN)/pip" config list | sed -n "s/^[^=]*[.:]index-url='\(.*\)'/UV_DEFAULT_INDEX=\1/p" | head -1) \
   "$(BIN)/uv" pip install --quiet --python "$(BIN)/python"
 LOCKED := $(UV) --no-deps --require-hashes -r
 # Which build of torch: PyPI's for CUDA 13 (cuda), by default with an NVIDIA driver; the CPU's, a tenth in size (cpu); or,
@@ -24,14 +24,19 @@ $(VENV)/bin/uv:
 	"$(BIN)/pip" install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements/installer.lock
 
 CPU := --no-deps --require-hashes -r requirements/torch-cpu.lock
-TORCH_cuda := $(LOCKED) requirements/torch.lock
+TORCH_cuda := $(LOCKED) requirements/torch.lock --reinstall-package torch
 # Not every network lets torch's own index through; pip may know of another place. PyPI's build brings CUDA, 4.5 GB.
-TORCH_cpu := UV_HTTP_RETRIES=1 $(UV) --torch-backend cpu $(CPU) || "$(BIN)/pip" install --quiet $(CPU) || \
-  { echo "torch's build for CPUs is in no index; PyPI's is installed"; $(TORCH_cuda); }
+TORCH_cpu := UV_HTTP_RETRIES=1 $(UV) --torch-backend cpu --reinstall-package torch $(CPU) || "$(BIN)/pip" install --quiet --force-reinstall $(CPU) || \
+  { echo "torch's build for CPUs could not be installed (see above); PyPI's follows" >&2; $(TORCH_cuda); }
+TORCH_other := $(UV) -c constraints.txt --torch-backend $(TORCH_BACKEND) --reinstall-package torch $$(grep '^torch==' requirements.txt)
 
-$(VENV)/.installed: $(addprefix requirements/,product.lock torch.lock torch-cpu.lock) pyproject.toml | $(VENV)/bin/uv
+$(VENV)/.torch-$(TORCH_BACKEND): requirements/torch.lock requirements/torch-cpu.lock | $(VENV)/bin/uv
+	rm -f $(VENV)/.torch-*
+	$(or $(TORCH_$(TORCH_BACKEND)),$(TORCH_other))
+	touch $@
+
+$(VENV)/.installed: requirements/product.lock pyproject.toml $(VENV)/.torch-$(TORCH_BACKEND)
 	$(LOCKED) requirements/product.lock
-	$(or $(TORCH_$(TORCH_BACKEND)),$(UV) --torch-backend $(TORCH_BACKEND) $$(grep '^torch==' requirements.txt))
 	$(UV) --no-deps --no-build-isolation -e .
 	touch $@
 
