@@ -76,15 +76,15 @@ def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its
         (tmp_path / "dvc.lock").write_text(f"what run {day} wrote")
         monkeypatch.setenv("GIT_COMMITTER_DATE", f"2026-01-0{day}T12:00:00")
         subprocess.run(["git", "add", path], check=True)
-        author = ["-c", "user.email=test@example.org", "-c", "user.name=test"]
-        subprocess.run(["git", *author, "commit", "-qm", "all"], check=True)
+        subprocess.run(["git", "-c", "user.email=a@example.org", "-c", "user.name=a", "commit", "-qm", "all"], check=True)
     for path, text in files.items():
         path.write_text(text.replace("1", "5", 1))
     new.write_text("settings: {}\n")
     edits = ["a=5", "src/eadpr/settings/defaults.yaml:b.c=5"]
     assert list(provenance.edits("own")) == [*edits, "data/collections/own.yaml:settings.e=5"]
     assert list(provenance.edits("new")) == edits, "it is not committed yet"
-    commit = {"commit": provenance.git("rev-parse", "--short=7", "HEAD^"), "date": "2026-01-01"}
+    name = provenance.git("rev-parse", "--short=7", "HEAD^")
+    commit = {"commit": f"{name} with uncommitted changes", "date": "2026-01-01"}
     assert provenance.describe_run("new") == {**commit, "edits": edits, "changed": ["b.c=2"]}
     shutil.rmtree(".git")
     assert provenance.describe_run("own") == {"changed": ["b.c=2", "e=5"]}
