@@ -76,7 +76,7 @@ def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its
         (tmp_path / "dvc.lock").write_text(f"what run {day} wrote")
         monkeypatch.setenv("GIT_COMMITTER_DATE", f"2026-01-0{day}T12:00:00")
         subprocess.run(["git", "add", path], check=True)
-        subprocess.run(["git", "-c", "user.email=a@example.org", "-c", "user.name=a", "commit", "-qm", "all"], check=True)
+        subprocess.run(["git", "-c", "user.email=a@b.c", "-c", "user.name=a", "commit", "-qm", "all"], check=True)
     for path, text in files.items():
         path.write_text(text.replace("1", "5", 1))
     new.write_text("settings: {}\n")
