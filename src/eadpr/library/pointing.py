@@ -56,8 +56,7 @@ def point_by(encoders: Encoders, question: str, passages: Sequence[Passage]) -> 
     """Return what `point` does, of records."""
     question_encoder, passage_encoder = encoders
     questions = embed_questions(question_encoder, question_encoder.question_ids([question]))
-    numbers = np.arange(len(passages))
-    pointed: dict[int, Pointed] = {}
+    numbers, pointed = np.arange(len(passages)), dict[int, Pointed]()
 
     def read(rows: Sequence[int]) -> list[Passage]:
         return [passages[row] for row in rows]

@@ -38,16 +38,14 @@ def find_collection(data: Path, name: str | None) -> str:
         return available[0]
     if name not in available:
         problem = "none is named" if name is None else f"{name!r} was not measured"
-        known = ", ".join(available) or "none: run `dvc repro`"
-        raise ValueError(f"--collection: {problem}; known are {known}")
+        raise ValueError(f"--collection: {problem}; known are {', '.join(available) or 'none: run `dvc repro`'}")
     return name
 
 
 def choose_arm(collection: Path) -> str:
     """Return the encoded active arm that validation prefers, or the first; the first active one where none is."""
     report, _ = read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets)
-    arms = [*report.trainings]
-    if not arms:
+    if not (arms := [*report.trainings]):
         raise ValueError(f"{collection} has no trained arm; name one with --arm")
     encoded = [arm for arm in arms if (collection / "vectors" / arm).exists()]
     validation = read_validation(collection / "training", encoded) if encoded else None
@@ -64,8 +62,7 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Ran
         if not path.exists():
             make = f"run `dvc repro encode@{arm}` with collection: {collection.name} in params.yaml"
             raise FileNotFoundError(f"{path} does not exist; name another --arm, or {make}")
-    config = collection / "configs" / "retrieve.json"
-    settings, _, hardware = read(config, retrieve=Retrieve, sets=Sets, machine=Machine)
+    settings, _, hardware = read(collection / "configs/retrieve.json", retrieve=Retrieve, sets=Sets, machine=Machine)
     machine.settle(hardware)
     settings = settings.model_copy(update={"depth": k, "candidates": max(k, settings.candidates)})
     path = collection / "records" / "passages.parquet"

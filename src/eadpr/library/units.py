@@ -1,7 +1,4 @@
-"""What one vector of a passage costs an encoder: the same weights, matched by one vector, by sentences and by tokens.
-
-Q questions, N passages, D dimensions.
-"""
+"""What one vector of a passage costs: the same weights, matched by one vector, by sentences and by tokens."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -71,7 +68,7 @@ def measure_units(
 
 
 def rank(questions_QD: np.ndarray, passages_ND: np.ndarray) -> Hits:
-    """Return the CANDIDATES passages of the highest dot products for each question."""
+    """Return the CANDIDATES of N passages with the highest dot products for each of Q questions."""
     passages_DN, depth = torch.from_numpy(passages_ND).T, min(CANDIDATES, len(passages_ND))
     parts = [(part_QD @ passages_DN).topk(depth) for part_QD in torch.from_numpy(questions_QD).split(QUESTIONS)]
     return Hits(*(torch.cat(values).numpy() for values in ([p.indices for p in parts], [p.values for p in parts])))
