@@ -42,9 +42,9 @@ RAMDOCS = [
 ]  # fmt: skip
 FACT = [{"sub_label": "Ann", "obj_label": "Rome", "uuid": "u1"}, {"sub_label": "Bo", "obj_label": "Oslo", "uuid": "u2"}]
 PAQ_ROWS = [
-    {"question": "who?", "answer": ["Alpha"], "answers": [{"passage_id": "a", "text": "Alpha"}]},
+    {"question": "who?", "answer": ["Alpha"], "answers": [{"passage_id": "a", "offset": 0, "text": "Alpha"}]},
     {"question": "what?", "answer": "Beta"}
-    | {"answers": [{"passage_id": "b", "text": "Beta"}, {"passage_id": "c", "text": "B"}]},
+    | {"answers": [{"passage_id": p, "offset": 0, "text": text} for p, text in (("b", "Beta"), ("c", "B"))]},
 ]  # fmt: skip
 PAGES = [{"id": 1, "title": "Ann &amp; Bo", "text": ["Ann is.", " Bo was."]}, {"title": "Rome", "text": ["A city."]}]
 HOTPOT = [
