@@ -10,9 +10,9 @@ from eadpr.runtime import files
 from tests.evaluated import REPORT, write_outcomes
 
 
-def write_logs(folder, ranks, pools):
+def write_logs(folder, ranks, pools, kept_step=3):
     for arm, rank in ranks.items():
-        log = {"steps": 3}
+        log = {"steps": 3, "kept_step": kept_step}
         if rank is not None:
             log |= {"validation": {"average_rank": rank}, "validation_pool": pools.get(arm, "bm25")}
             log |= {"validation_questions": 9, "validation_passages": 40}
@@ -47,10 +47,10 @@ def test_the_preferred_arm_is_named_with_what_was_compared(tmp_path):
     )
     assert "from 0: dpr 1.50, untrained 2.50. `eadpr publish dpr --to FOLDER` takes it." in note
     assert note.endswith("questions and passages: mined.")
-    write_logs(tmp_path, {"dpr": 3.5}, {})
+    write_logs(tmp_path, {"dpr": 3.5}, {}, kept_step=0)
     (note,) = note_validation(tmp_path / "training", ["untrained", "dpr"])
     assert note.startswith("Validation prefers **untrained**: ")
-    assert note.endswith("untrained 2.50, dpr 3.50. No training made the encoder better.")
+    assert "untrained 2.50, dpr 3.50. No training made the encoder better. dpr keeps the weights that it began" in note
 
 
 @pytest.mark.parametrize("prefix", ["", "id_"])

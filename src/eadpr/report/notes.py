@@ -90,7 +90,8 @@ def command_for_few(collection: str, *, answers: bool = True) -> str:
 
 
 def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
-    """Say which arm validation prefers, over which questions and passages; nothing where no arm was validated."""
+    """Say which arm validation prefers, over which questions and passages, and which arms kept the weights that they
+    began with; nothing where no arm was validated."""
     validation = read_validation(training, arms)
     if validation is None:
         return []
@@ -105,6 +106,10 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         if preferred == UNTRAINED
         else f" `eadpr publish {preferred} --to FOLDER` takes it."
     )
+    logs = {arm: files.read_json(training / arm / "metrics.json") for arm in arms}
+    if unmoved := [arm for arm, log in logs.items() if log.get("steps") and log.get("kept_step") == 0]:
+        verb = "keeps the weights that it" if len(unmoved) == 1 else "keep the weights that they"
+        note += f" {', '.join(unmoved)} {verb} began with, as no later validation was better."
     if validation.others:
         note += f" Not compared, for want of the same questions and passages: {', '.join(validation.others)}."
     return [note]

@@ -14,11 +14,13 @@ from eadpr.text.answers import STOPS, UNSPACED, merge
 BRACKETED = 200  # characters: no cut inside a pair of brackets closer than this
 RUN = 100  # characters of a script without spaces, with no mark between them, that are one sentence at most
 
+# Marks of scripts other than Latin. Greek asks with a semicolon.
+_MARK = rf"(?:[{STOPS}]|．(?!\d)|(?<=[ά-ώ]{{2}});(?=\s+[Ά-ώ]))"
 # A stop: the marks, then whatever closes with them. Those of other scripts need no space behind them.
 _STOP = re.compile(
     r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?=\s)|(?<=[a-zß-ÿ]{2})[.!?](?=[A-Z][a-z]|[A-Z]\s)"
-    # 「…。」と: the quote's sentence goes on. Greek asks with a semicolon.
-    rf"|(?:[{STOPS}]|．(?!\d)|(?<=[ά-ώ]{{2}});(?=\s+[Ά-ώ]))++(?![」』]+[\u3041-\u309f])[”’」』）\"»)]*|\n\s*\n|\u2029"
+    # 「…。」と: the quote's sentence goes on. (A possessive + would do for (?!_MARK), but is broken in Python 3.11.2.)
+    rf"|{_MARK}+(?!{_MARK})(?![」』]+[\u3041-\u309f])[”’」』）\"»)]*|\n\s*\n|\u2029"
     r"|\n(?=\s*(?:[-*•–]|\d\d?[.)])\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"  # an item of a list, a key before its value
     rf"|(?<=[\u0e00-\u0eff])\s+(?=[\u0e00-\u0eff])|[{UNSPACED}]{{{RUN}}}"  # Thai and Lao have no marks
 )
