@@ -28,6 +28,7 @@ class Server:
 
     def __init__(self) -> None:
         self.body, self.ranges, self.length = BODY, True, True
+        self.tag, self.obeys = "", True
         self.cuts: list[int] = []
         self.sent = 0  # bytes
         self.states: list[int] = []
@@ -42,13 +43,15 @@ class Server:
             to.end_headers()
             return
         start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
-        part = bool(asked) and self.ranges
+        part = bool(asked) and self.ranges and (not self.obeys or to.headers.get("If-Range") in (None, self.tag))
         rest = self.body[start:] if part else self.body
         to.send_response(206 if part else 200)
         if part:
             to.send_header("Content-Range", f"bytes {start}-{len(self.body) - 1}/{len(self.body)}")
         if self.length:
             to.send_header("Content-Length", str(len(rest)))
+        if self.tag:
+            to.send_header("ETag", self.tag)
         to.end_headers()
         for at in range(0, len(rest := rest[: self.cuts.pop(0)] if self.cuts else rest), 2**16):
             try:
@@ -87,6 +90,8 @@ def test_a_cut_download_goes_on_where_it_stopped(server):
 @pytest.mark.parametrize(("changes", "pin", "asked"), [
     ({"ranges": False}, RIGHT, [None, "bytes=1000000-"]),  # the server sends all of it again
     ({}, Pin(None, None), [None, None]),  # nothing could tell another version of the file
+    ({"tag": 'W/"a"'}, Pin(None, None), [None, None]),
+    ({"tag": '"a"'}, Pin(None, None), [None, "bytes=1000000-"]),
     ({"length": False}, RIGHT, [None, "bytes=1000000-"]),  # only the pinned size tells that it was cut
 ])  # fmt: skip
 def test_a_cut_download_without_ranges_or_a_hash_or_a_length(server, changes, pin, asked):
@@ -102,6 +107,16 @@ def test_a_second_call_resumes_what_the_first_left(server):
     server.cuts = []
     assert get(server) == BODY
     assert server.asked[-1] == "bytes=700000-"
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_without_a_hash_another_version_of_the_file_is_never_appended(server, obeys):
+    """Nor where a server sends the rest of the other version all the same."""
+    server.tag, server.cuts = '"a"', [700_000] + [0] * 10
+    with pytest.raises(OSError, match="stopped after 700,000 bytes"):
+        get(server, Pin(None, None))
+    server.tag, server.obeys, server.cuts, server.body = '"b"', obeys, [], BODY[::-1]
+    assert get(server, Pin(None, None)) == BODY[::-1]
 
 
 def test_tries_are_bounded_pauses_grow_and_the_remedy_is_named(server):

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -94,8 +95,11 @@ def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
 
 @pytest.mark.parametrize("rows", [ROW, "rows.jsonl", [("Where?", ["London"], ADA)], {"train": [ROW]}, None, 5])
 def test_what_is_no_row_is_refused_with_what_rows_may_be(rows):
-    with pytest.raises(TypeError, match=r"^(row 0|None|5) is .*; rows may be dictionaries, a table"):
+    with pytest.raises(TypeError, match=r"^(row 0 is .*, no dictionary|.* is no table of rows); rows may be dictionar"):
         list(annotate(rows))
+    for measure in (partial(awareness, by_length), training_rows):
+        with pytest.raises(TypeError, match=r"is a row; give what eadpr.distractors\(rows\) makes"):
+            list(measure([ROW]))
 
 
 def test_answers_that_are_written_as_a_list_are_one():
@@ -224,7 +228,7 @@ def test_models_that_do_not_score_are_refused(model, said):
 
 
 def test_bm25_by_hand():
-    score = bm25(["a b", "b c d"])
+    score = bm25([{"title": "a", "text": "b"}, "b c d"])
     idf_a, norm = math.log(1 + 1.5 / 1.5), 0.9 * (1 - 0.4 + 0.4 * 2 / 2.5)
     assert score(["a z"], [""], ["A b"]) == pytest.approx([idf_a / (1 + norm)])
     with pytest.raises(ValueError, match="needs texts"):
@@ -357,7 +361,7 @@ def test_units_rank_the_passages_of_all_rows_and_know_evidence_as_each_unit_does
 
 
 @pytest.mark.parametrize(("rows", "match"), [
-    ([NONE], "nothing is measured"),
+    ([NONE], "nothing is measured"), ([], "holds no rows; fill it, or fetch"),
     ([ROW, ROW | {"text": 3}], "line 2: text is 3"),
     ([{"asked": "?", "answers": ["x"], "text": "x"}], "line 1: there is no column for question"),
 ])  # fmt: skip
@@ -400,8 +404,8 @@ def test_rows_of_files(tmp_path):
 def test_a_list_written_as_text_is_a_list_in_other_files_too(tmp_path):
     of = {"['London', 'Paris']": ["London", "Paris"], '["a\\u0062"]': ["ab"]}
     of |= {text: text for text in ("[0-9]+", "[12]", "[x")}  # patterns
-    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(ROW | {'answers': text})}\n" for text in of))
-    assert [row["answers"] for row in read_rows(tmp_path / "rows.jsonl")] == list(of.values())
+    (tmp_path / "rows.json").write_text("".join(f"{json.dumps(ROW | {'answers': text})}\n" for text in of))
+    assert [row["answers"] for row in read_rows(tmp_path / "rows.json")] == list(of.values())
     kinds = [{"answers": "['ab']", "answer_kind": "regex"}, {"answers": "['London' 'Paris']"}]
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(ROW | kind)}\n" for kind in kinds))
     rows = read_rows(tmp_path / "rows.jsonl")

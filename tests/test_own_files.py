@@ -52,7 +52,7 @@ def passages(path: Path, prefix: str = "", **columns: str) -> list[Passage]:
 
 
 def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
-    path = save(tmp_path / "p.tsv", [{"text": "x", "url": "u"}, {"text": "y", "url": "v"}])
+    path = save(tmp_path / "p.TSV", [{"text": "x", "url": "u"}, {"text": "y", "url": "v"}])
     assert [p.id for p in passages(path)] == ["1", "2"]
     assert [p.id for p in passages(path, prefix="2:")] == ["2:1", "2:2"]
     path.write_text("\ttext\n0\tx\n")  # as pandas writes its index
@@ -62,15 +62,17 @@ def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
 
 
 def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
-    path = save(tmp_path / "q.tsv", [{"question": "q", "answers": a} for a in ("one", "", "['x', \"y\"]", "('z',)")])
-    assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"], ["z"]]
+    path = save(
+        tmp_path / "q.tsv", [{"question": "q", "answers": a} for a in ("one", "", "['x', \"y\"]", "('z',)", "[7]")]
+    )
+    assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"], ["z"], ["7"]]
 
 
 def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     """A list, a positive that is named twice, and a grade where nothing is positive, which says nothing."""
     cells = "a,\"['p', 'r', 'p']\",\"[2, 1, 2]\",\nb,p,3,\nc,,A,x\n"
     (tmp_path / "q.csv").write_text(f"question,positives,grades,answers\n{cells}")
-    (tmp_path / "q.jsonl").write_text('{"question": "b", "positives": "p", "grades": 3}\n')
+    (tmp_path / "q.jsonl").write_text('{"question": "b", "positives": "p", "grades": 3, "answers": NaN}\n')
     graded = [[(one.passage_id, one.grade) for one in q.contexts] for q in questions(tmp_path / "q.csv")]
     assert graded == [[("p", 2.0), ("r", 1.0)], [("p", 3.0)], []]
     ((found,),) = ([one.grade for one in q.contexts] for q in questions(tmp_path / "q.jsonl"))

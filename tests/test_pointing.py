@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 import torch
 from torch.nn.functional import cosine_similarity
@@ -86,5 +87,9 @@ def test_a_loaded_model_points_as_its_folder_does(tmp_path):
     folder = str((write_model(tmp_path / "arm") / "passage_encoder").rename(tmp_path / "plain"))
     loaded = SentenceTransformer(folder, device="cpu")
     assert eadpr.point(loaded, QUESTION, PASSAGES) == eadpr.point(folder, QUESTION, PASSAGES)
+    table = pd.DataFrame(PASSAGES[:2])  # with an empty cell
+    assert eadpr.point(loaded, QUESTION, table) == eadpr.point(loaded, QUESTION, PASSAGES[:2])
+    with pytest.raises(TypeError, match="is no table of rows; rows may be"):
+        eadpr.point(loaded, QUESTION, "w1 w2. w3.")
     with pytest.raises(ValueError, match="a function is no encoder"):
         eadpr.point(words_of, QUESTION, PASSAGES)

@@ -25,11 +25,11 @@ def printed(capsys) -> list[str]:
 
 
 def test_a_line_now_and_then_and_one_at_the_end(clock, capsys):
-    with progress("read", 30, "rows") as advance:
+    with progress("re\x1bad", 30, "rows") as advance:
         for seconds in (LINE_EVERY / 2, LINE_EVERY, 1.0):
             clock[0] += seconds
             advance(10)
-    assert printed(capsys) == ["read: 20 of 30 rows", "read: 30 of 30 rows"]
+    assert printed(capsys) == [r"re\x1bad: 20 of 30 rows", r"re\x1bad: 30 of 30 rows"]
 
 
 def test_threads_that_are_done_at_once_take_turns(monkeypatch, capsys):

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ BEIR = {
     # A judgement that stands twice counts once.
     "qrels/train.tsv": "query-id\tcorpus-id\tscore\nq0\td0\t1\nq0\td1\t2\nq1\td1\t1\nq2\td2\t0\nq0\td1\t2\n",
     "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq3\td3\t1\n",
+    "qrels/._test.tsv": "\0",  # macOS' resource fork
 }
 MARCO = {
     "collection.tsv": '7\tSay "so\n8\tEight.\n',
@@ -40,8 +42,9 @@ def squad(*asked: dict[str, Any], context: str = LONDON, title: str = "Ada Lovel
 
 
 WHERE = {"id": "a1", "question": "Where?", "answers": [{"text": "London", "answer_start": 16}] * 2}
+WHERE["answers"].append({"text": "London", "answer_start": None})
 WHEN = {"id": "a2", "question": "When?", "answers": [{"text": "1815", "answer_start": 26}]}
-NEVER = {"id": "a3", "question": "Never?", "answers": [], "is_impossible": True}
+NEVER = {"id": "a3", "question": "Never?", "is_impossible": True}
 
 SETTINGS = ["data/collections/atlas.yaml", "params.yaml"]
 
@@ -168,6 +171,13 @@ def test_squads_paragraphs_are_passages_and_its_offsets_gold(project, tmp_path):
     assert gold == {"a1": ["London"], "a2": ["1815"]}
 
 
+def test_rows_in_json_are_told_from_squad(project, tmp_path):
+    passages = [{"id": f"p{i}", "text": f"Text {i}."} for i in range(30)]
+    asked = [{"question": f"what {i}?", "answers": ["Text"]} for i in range(30)]
+    put(tmp_path, {"p.json": json.dumps(passages, indent=1), "q.JSON": asked})
+    assert "p.json: text, id\n" in added(project, tmp_path / "p.json", tmp_path / "q.JSON")
+
+
 def test_documents_are_cut_at_their_headings(project, tmp_path):
     documents = {
         "a b.md": "Before.\n\n# First #\nOne.\n## Second\n\n\n# Empty\n",
@@ -178,16 +188,19 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
         "node_modules/m/README.md": "x",
         "sub/deep.md": "# Top" + " " * 100_000 + "x ##\nAt once.\n#  \n",
         "c.txt": "# no heading\nC.",
-        "code.md": "# Get it\n```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed\n",
+        "e.md": "---\ntitle: None\ntags:\n- a\n\n---\n# Empty\n",
+        "code.md": "---\ntitle: x\n---\n# Get it\n```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed\n",
         "d.pdf": "left alone",
         "e.PDF": "too",
         "sub/Makefile": "all:",
     }
     questions = [{"question": f"who {i}?", "answer": "One"} for i in range(30)]
     folder, asked = put(tmp_path / "docs", documents), put(tmp_path, {"q.jsonl": questions}) / "q.jsonl"
+    (folder / "more").symlink_to(tmp_path)
     said = added(project, "--passages", folder, "--questions", asked)
     assert "q.jsonl: question, answers from answer\n" in said
-    assert f"questions of {asked}; not read: 4 hidden, 2 .pdf, 1 without an ending\n" in said
+    assert f"questions of {asked}; not read: 4 hidden, 2 .pdf, 1 " in said
+    assert all(f"1 {kind}" in said for kind in ("without an ending", "links to folders or to nothing", "empty"))
     assert [(row["id"], row["title"], row["text"]) for row in records(project, "passages")] == [
         ("a_b.md:1", "a b", "Before."),
         ("a_b.md:2", "First", "One."),
@@ -253,8 +266,12 @@ def test_a_link_among_documents_leads_to_no_file_elsewhere(tmp_path):
     folder.mkdir()
     (folder / "a.md").write_text("A.")
     (folder / "b.md").symlink_to(folder / "a.md")
-    assert [row["text"] for row in documents.read_sections(folder)] == ["A.", "A."]
+    assert [row["text"] for row in documents.read_sections(folder, Counter())] == ["A.", "A."]
     (tmp_path / "key.txt").write_text("secret")
+    (folder / "b.txt").write_bytes(b"a\0")
+    with pytest.raises(ValueError, match=r"docs/b\.txt: holds U\+0000 at character 1"):
+        list(documents.read_sections(folder, Counter()))
     (folder / "c.txt").symlink_to(tmp_path / "key.txt")
+    (folder / "b.txt").unlink()
     with pytest.raises(ValueError, match=r"c\.txt is a link to a file outside of .*docs; put the file itself there"):
-        list(documents.read_sections(folder))
+        list(documents.read_sections(folder, Counter()))

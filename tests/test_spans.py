@@ -28,6 +28,7 @@ def pieces(text: str, spans) -> list[str]:
      ["A paragraph without a stop", "Another one"], ["she was born in st. louis.", "it grew!", "so did she."],
      ["値は３．１４です．", "犬です．"], ["Τι είναι;", "Ναι."], ["བོད་ཡིག།", "ལགས་སོ།"],
      ["भारत की राजधानी दिल्ली है।", "मुंबई बड़ा है॥"], ["وہ لاہور میں ہے۔", "کیا؟", "ہاں۔"], ["እሱ ተወለደ።", "አዲስ ነው።"],
+     ["Er starb am 3. Mai 1990 in Ulm.", "Im 19. Jahrhundert war er 30.", "May kam."],
      ["ชื่อดา", "อยู่ที่นี่"]],
     ids=lambda sentences: sentences[0][:12],
 )  # fmt: skip
@@ -40,6 +41,7 @@ def test_sentences(expected):
     ("It ended.She left.Why", ["It ended.", "She left.", "Why"]), ("See Node.js or a.B.", ["See Node.js or a.B."]),
     ("Bring\n- bread\n 2. salt\nand oil", ["Bring", "- bread", "2. salt\nand oil"]),
     ("name: Ada\nborn: 1815, in\nLondon", ["name: Ada", "born: 1815, in\nLondon"]),
+    ("Rivers:\n| Rhine | Ulm |\n|---|---|\n| Po |", ["Rivers:", "| Rhine | Ulm |\n|---|---|", "| Po |"]),
     ("中" * 150 + "。", ["中" * 100, "中" * 50 + "。"]),
 ])  # fmt: skip
 def test_sentences_without_stops_or_spaces(text, expected):

@@ -11,6 +11,7 @@ import unicodedata
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,9 @@ def rows_of(path: Path) -> Rows:
 
 
 def json_of(text: str) -> Rows:
-    if text.lstrip().startswith("["):
-        return json.loads(text)
-    return [json.loads(line) for line in text.split("\n") if line.strip()]
+    """What pandas writes where a table has no value, NaN, is JSON's null."""
+    parse = partial(json.loads, parse_constant=lambda name: None if name == "NaN" else float(name))
+    return parse(text) if text.lstrip().startswith("[") else [parse(line) for line in text.split("\n") if line.strip()]
 
 
 def cells(text: str, tab: str = "\t", quoting: int = csv.QUOTE_MINIMAL) -> list[list[str]]:
@@ -103,7 +104,7 @@ def own_questions(rows: Rows, *, scored: bool = True) -> Reading:
         scored_here = scored and grades is not None and found["positives"]
         grades = (grades if isinstance(grades, list) else [grades]) if scored_here else [None] * len(found["positives"])
         grades = [grade(one) for one in grades]
-        asked.append((found["question"], found["answers"]))
+        asked.append((found["question"], [str(one) if type(one) is int else one for one in found["answers"]]))
         contexts += [
             (found["question"], "positive", n, str(key), grade)
             for n, (key, grade) in enumerate(zip(found["positives"], grades, strict=True))
@@ -260,14 +261,16 @@ def judgements(path: Path) -> dict[str, list[tuple[float, str]]]:
 
 def squad(folder: Path) -> Reading:
     passages, questions, contexts = {}, [], []
-    articles = [one for name in ("squad.json", "dev.json") for one in json.loads(text_of(folder / name))["data"]]
+    articles = [one for name in ("squad.json", "dev.json") for one in json_of(f"[{text_of(folder / name)}]")[0]["data"]]
     for article in articles:
         for paragraph in article["paragraphs"]:
-            of = article["title"], paragraph["context"]
+            of = article["title"] or "", paragraph["context"]
             key = passages.setdefault(of, f"{'_'.join(of[0].split())}/{len(passages) + 1}")
             for one in paragraph["qas"]:
-                if one["answers"] and not one.get("is_impossible"):
-                    assert all(a["text"] in of[1] and int(a["answer_start"]) >= -1 for a in one["answers"]), "not there"
+                if not one.get("is_impossible") and one["answers"]:
+                    places = [-1 if a["answer_start"] is None else int(a["answer_start"]) for a in one["answers"]]
+                    assert min(places) >= -1, "a place before the text"
+                    assert all(a["text"] in of[1] for a in one["answers"]), "not there"
                     questions.append((one["question"], list(dict.fromkeys(a["text"] for a in one["answers"]))))
                     contexts.append((one["question"], "positive", 0, key, None))
     return {"passages": [(key, *of) for of, key in passages.items()], "questions": questions, "contexts": contexts}

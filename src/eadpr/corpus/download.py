@@ -19,7 +19,7 @@ from urllib3.util import Retry
 
 from eadpr.corpus.sources import LISTED, File, Source, without_password
 from eadpr.runtime import cache
-from eadpr.runtime.files import discard, new_folder, read_json, sha256, write_json
+from eadpr.runtime.files import discard, new_folder, read_json, sha256, write_json, write_text
 from eadpr.runtime.progress import progress
 
 PINS = "pins.json"
@@ -139,14 +139,19 @@ def _transfer(url: str, partial: Path, pin: Pin) -> None:
 
 def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advance: Callable[[int], None]) -> None:
     """Make one request for the missing bytes. Raises HTTPError of urllib3 if the answer ended early."""
-    size = _size(partial)
-    start = size if pin.sha256 else 0  # else nothing could tell that the rest belongs to another version of the file
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
+    size, tag = _size(partial), partial.with_suffix(".etag")
+    # Without a hash only the server's tag tells that the rest belongs to the same version of the file.
+    version = tag.read_text() if tag.exists() and not pin.sha256 else ""
+    start = size if pin.sha256 or version else 0
+    headers = {"Accept-Encoding": "identity"} | (
+        {"Range": f"bytes={start}-", "If-Range": version or None} if start else {}
+    )
     with session.get(
         url, headers=headers, stream=True, timeout=TIMEOUT, hooks={"response": _stay_on_https}
     ) as response:
-        status = response.status_code
-        if status == 416 or (status == 206 and f"bytes {start}-" not in response.headers.get("Content-Range", "")):
+        status, etag = response.status_code, response.headers.get("ETag", "")
+        is_other = version not in ("", etag) or f"bytes {start}-" not in response.headers.get("Content-Range", "")
+        if status == 416 or (status == 206 and is_other):
             discard(partial)
             advance(-size)
             raise ProtocolError("the server sent another range than the one asked for, or none")
@@ -155,6 +160,8 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
         start = start if status == 206 else 0
         advance(start - size)
         with partial.open("r+b" if start else "wb") as file:
+            if not start:
+                write_text(tag, etag if etag.startswith('"') else "")  # a weak tag may stay where bytes change
             file.seek(start)
             # A content encoding, as servers call it, is how such files are stored.
             for chunk in response.raw.stream(CHUNK, decode_content=False):

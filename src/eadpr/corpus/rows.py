@@ -68,7 +68,7 @@ def excerpt(value: object) -> str:
 
 def join_names(names: Iterable[str]) -> str:
     """Return names for a message, on one line."""
-    return ", ".join(name if name.isprintable() else repr(name) for name in names)
+    return ", ".join(name if name and name.isprintable() else repr(name) for name in names)
 
 
 def digest(*parts: str) -> int:

@@ -11,15 +11,8 @@ from eadpr.runtime.section import Section, Sets
 NAME = r"^[a-z0-9][a-z0-9._-]*$"  # of question sets and splits
 ASK_ALONE = ("training", "questions", "gold", "gold_info")  # bring no passage, unless contexts may join
 IN_A_SET = (*ASK_ALONE, "contexts", "ramdocs")
-ASKS = (
-    "training",
-    "questions",
-    "contexts",
-    "ramdocs",
-    "facts",
-    "entity_questions",
-    "paq",
-)  # kinds that bring questions
+# Kinds that bring questions.
+ASKS = ("training", "questions", "contexts", "ramdocs", "facts", "entity_questions", "paq")
 COLUMNED = ("passages", "questions")
 KINDS_WITH = {"set": IN_A_SET, "answer_kind": ASKS, "test_share": ("questions",), "columns": COLUMNED}
 LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own

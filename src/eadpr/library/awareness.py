@@ -9,7 +9,7 @@ import numpy as np
 from eadpr.evaluation.awareness import AWARENESS, POSITIVE, aware
 from eadpr.evaluation.statistics import Interval, paired_bootstrap
 from eadpr.library.scorers import distinct, make_scorer
-from eadpr.library.texts import Texts
+from eadpr.library.texts import Texts, as_texts
 from eadpr.report import markdown
 
 # The metrics that compare variants of `Texts`.
@@ -17,6 +17,7 @@ METRICS = (
     "aa", "placebo_words", "controlled_aa", "placebo_inside", "controlled_aa_inside",
     "aa_evidence", "placebo", "controlled_aa_evidence",
 )  # fmt: skip
+Scored = list[dict[str, tuple[float, Hashable]]]  # by variant, a score and what the model reads of it
 
 
 class Awareness(NamedTuple):
@@ -36,7 +37,7 @@ def awareness(
     text of title and text; by default a model read by name takes them as it says of itself, and for loaded ones there
     is a space between. Raises ValueError for scores that are not finite, and for a model that is none of these.
     """
-    rows, scorer = list(texts), make_scorer(model, join)
+    rows, scorer = as_texts(texts), make_scorer(model, join)
     if not rows:
         raise ValueError("there is no row to measure with")
     keys = [(i, variant) for i, row in enumerate(rows) for variant in row.variants]
@@ -48,7 +49,7 @@ def awareness(
     if len(bad := np.flatnonzero(~np.isfinite(scores))):
         i, variant = keys[bad[0]]
         raise ValueError(f"the score of row {i}, {variant}, is {scores[bad[0]]}, not a finite number")
-    scored: list[dict[str, tuple[float, Hashable]]] = [{} for _ in rows]
+    scored: Scored = [{} for _ in rows]
     for (i, variant), score, text in zip(keys, scores.tolist(), scorer.inputs(titles, passages), strict=True):
         scored[i][variant] = score, text
     results = {}
@@ -58,13 +59,7 @@ def awareness(
     return results
 
 
-def _measure(
-    metric: str,
-    scored: Sequence[Mapping[str, tuple[float, Hashable]]],
-    questions: Sequence[str],
-    resamples: int,
-    seed: int,
-) -> Awareness:
+def _measure(metric: str, scored: Scored, questions: Sequence[str], resamples: int, seed: int) -> Awareness:
     """Measure one metric over rows of scores and inputs; rows of the same question are resampled together."""
     above, below = AWARENESS[metric].above, AWARENESS[metric].below
     differences, counted, cut = [], [], 0

@@ -42,6 +42,6 @@ def main(
         return measured_units.table(models, texts, join)
     results = {name: awareness.awareness(name, texts, join=join) for name in models}
     if bm25:
-        corpus = dict.fromkeys(f"{row.title} {row.variants['positive']}" for row in texts)  # each passage once
+        corpus = list(dict.fromkeys(f"{row.title} {row.variants['positive']}" for row in texts))  # each passage once
         results["bm25"] = awareness.awareness(scorers.bm25(corpus), texts)
     return awareness.table(results)

@@ -6,7 +6,7 @@ from typing import Any
 from sentence_transformers.base.evaluation import BaseEvaluator
 
 from eadpr.library.awareness import awareness
-from eadpr.library.texts import Texts
+from eadpr.library.texts import Texts, as_texts
 
 PRIMARY = "controlled_aa_evidence"
 
@@ -20,7 +20,7 @@ class AwarenessEvaluator(BaseEvaluator):
 
     def __init__(self, texts: Iterable[Texts], *, name: str = "", join: str | None = None) -> None:
         super().__init__()
-        self.texts, self.name, self.join = list(texts), name, join
+        self.texts, self.name, self.join = as_texts(texts), name, join
         self.primary_metric = PRIMARY
         if not any({"distractor", "placebo"} <= row.variants.keys() for row in self.texts):
             raise ValueError("no row has both a distractor and a placebo; give rows with evidence sentence or pseudo")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eadpr.library.scorers import load_encoders
+from eadpr.library.texts import as_rows
 from eadpr.search.pointing import embed_questions, score_passages
 from eadpr.storage.records import Passage
 from eadpr.training.encoder import Encoders
@@ -34,15 +35,15 @@ class Pointed(NamedTuple):
 
 
 def point(model: Any, question: str, passages: Iterable[Mapping[str, str] | str]) -> list[Pointed]:
-    """Score every sentence of `passages`, texts or dictionaries of `text` and perhaps `title`, against the question.
+    """Score every sentence of `passages`, texts or rows of `text` and perhaps `title`, against the question.
 
     `model` is the folder or hub name of an encoder, an arm's too, or a loaded SentenceTransformer. A passage is encoded
     whole, once. Where tokens are the encoder's unit, a sentence scores as a passage of its tokens alone would: for each
     token of the question the highest cosine with one of the sentence's, on average. Else its vector is the mean of its
     tokens' states, with the layers and the similarity that the model states. Raises ValueError for any other model.
     """
-    rows = [{"text": passage} if isinstance(passage, str) else passage for passage in passages]
-    records = [Passage(str(i), row.get("title") or "", row["text"], None) for i, row in enumerate(rows)]
+    texts = ((row.text("title", empty=True), row.text("text", empty=True)) for row in as_rows(passages))
+    records = [Passage(str(number), *title_and_text, None) for number, title_and_text in enumerate(texts)]
     if isinstance(model, str | Path):
         return point_by(load_encoders(str(model)), question, records)
     if not hasattr(model, "save_pretrained"):

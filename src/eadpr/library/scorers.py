@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from eadpr.library.texts import join_title
+from eadpr.library.texts import as_rows, join_title
 from eadpr.runtime import machine
 from eadpr.runtime.model_folders import has_two_sides
 from eadpr.search import late
@@ -151,9 +151,10 @@ def distinct(values: Iterable[Any]) -> tuple[list[Any], list[int]]:
     return list(positions), rows
 
 
-def bm25(corpus: Iterable[str]) -> Score:
-    """Return a scorer by BM25 with the texts' statistics; words are DPR's tokens in lower case, without stemming."""
-    documents = [Counter(_terms(text)) for text in corpus]
+def bm25(corpus: Iterable[Any]) -> Score:
+    """Return a scorer by BM25 with the statistics of texts or rows; words are DPR's tokens in lower case, unstemmed."""
+    rows = as_rows(corpus)
+    documents = [Counter(_terms(f"{row.text('title', empty=True)} {row.text('text', empty=True)}")) for row in rows]
     if not documents:
         raise ValueError("BM25 needs texts to count words in")
     average = sum(counts.total() for counts in documents) / len(documents)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from eadpr.corpus.formats import own
 from eadpr.corpus.formats.columns import Columns
-from eadpr.corpus.formats.squad import read_answered
+from eadpr.corpus.formats.squad import is_squad, read_answered
 from eadpr.corpus.rows import Row, excerpt, usable_answers
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import model_files
@@ -94,11 +94,14 @@ def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[
 
     `columns` maps fields to the table's columns of other names.
     """
-    if path.name.removesuffix(".gz").endswith(".json"):
+    if is_squad(path):
         yield from read_answered(path)
         return
+    n = None
     for n, row in enumerate(own.read_rows(path, Columns("probed", columns or {}))):
         yield {"id": str(n), "passage_id": str(n)} | row.fields | {"where": row.where}
+    if n is None:
+        raise ValueError(f"{path} holds no rows; fill it, or fetch a truncated file again")
 
 
 def training_rows(texts: Iterable[Texts], join: str = "{title} {text}") -> Iterator[dict[str, str]]:
@@ -107,7 +110,7 @@ def training_rows(texts: Iterable[Texts], join: str = "{title} {text}") -> Itera
     The positive stands for a missing text, so that no sampler takes rows with missing ones for duplicates. `join` makes
     one text of title and text.
     """
-    for row in texts:
+    for row in as_texts(texts):
         columns = {"question": row.question}
         for name in ("positive", "distractor", "placebo"):
             columns[name] = join_title(join, row.title, row.variants.get(name, row.variants["positive"]))
@@ -145,32 +148,46 @@ def _make_annotator(annotator: Path | str | None = None, evidence: Strategy | No
     return Annotate(settings, manifest, answer_nll.make_scorer(load_model, manifest, settings, hardware))
 
 
-def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair, list[Evidence]]]:
-    """Yield each row's pair with a row of evidence for each strategy, the placebos last."""
+def as_rows(rows: Any) -> Iterator[Row]:
+    """Yield the rows of a table of any kind, or of texts. Raises TypeError for what is none, as one text or one row."""
     if isinstance(rows, pd.DataFrame):
         rows = rows.to_dict("records")
     rows = getattr(rows, "to_pylist", getattr(rows, "to_dicts", lambda: rows))()  # of Arrow and polars
-    if not isinstance(rows, Iterable):
+    if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
         raise TypeError(f"{excerpt(rows)} is no table of rows; {KINDS}")
-    pairs = (_pair(number, row) for number, row in enumerate(rows))
+    for number, given in enumerate(rows):
+        given = {"text": given} if isinstance(given, str) else given
+        if not isinstance(given, Mapping):
+            raise TypeError(f"row {number} is {excerpt(given)}, no dictionary; {KINDS}")
+        fields: dict[str, Any] = {"title": "", "answer_kind": "string", "id": str(number), "passage_id": str(number)}
+        for name, value in given.items():
+            if name not in fields or pd.isna(value) is not True:  # a table's empty cell: None, NaN or NA
+                value = list(value) if isinstance(value, tuple) else value
+                fields[name] = value.tolist() if hasattr(value, "tolist") else value
+        yield Row(fields.get("where", f"row {number}"), number, fields)
+
+
+def as_texts(made: Iterable[Texts]) -> list[Texts]:
+    """Return what `distractors` made; raises TypeError for rows that it has not seen."""
+    rows = list(made)
+    if other := [row for row in rows if not isinstance(row, Texts)]:
+        raise TypeError(f"{excerpt(other[0])} is a row; give what eadpr.distractors(rows) makes of the rows")
+    return rows
+
+
+def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair, list[Evidence]]]:
+    """Yield each row's pair with a row of evidence for each strategy, the placebos last."""
+    pairs = map(_pair, as_rows(rows))
     while block := list(islice(pairs, BLOCK)):
         evidence = annotate_pairs(block)
         for pair in block:
             yield pair, list(islice(evidence, len(annotate_pairs.settings.strategies)))
 
 
-def _pair(number: int, given: Any) -> Pair:
-    if not isinstance(given, Mapping):
-        raise TypeError(f"row {number} is {excerpt(given)}, no dictionary; {KINDS}")
-    fields: dict[str, Any] = {"title": "", "answer_kind": "string", "id": str(number), "passage_id": str(number)}
-    for name, value in given.items():
-        if name not in fields or pd.isna(value) is not True:  # a table's empty cell: None, NaN or NA
-            value = list(value) if isinstance(value, tuple) else value
-            fields[name] = value.tolist() if hasattr(value, "tolist") else value
-    row = Row(fields.get("where", f"row {number}"), number, fields)
+def _pair(row: Row) -> Pair:
     own.parse_lists(row)
-    if isinstance(fields.get("answers"), str):  # a single answer
-        fields["answers"] = [fields["answers"]]
+    if isinstance(row.fields.get("answers"), str):  # a single answer
+        row.fields["answers"] = [row.fields["answers"]]
     kind = row.text("answer_kind")
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from eadpr.runtime.terminal import printable
+
 LINE_EVERY = 10.0  # seconds between lines in a log
 LINES = "EADPR_LINES"  # if set, there are no bars: several processes write
 
@@ -15,7 +17,7 @@ LINES = "EADPR_LINES"  # if set, there are no bars: several processes write
 def progress(label: str, total: int | None, unit: str, *, done: int = 0) -> Iterator[Callable[[int], None]]:
     """Yield a function that takes the number of units done since its last call, from any thread; `done` units come from
     a killed run and do not count for the speed."""
-    lock = threading.Lock()
+    lock, label = threading.Lock(), printable(label)
     with (_bar if sys.stderr.isatty() and LINES not in os.environ else _lines)(label, total, unit, done) as advance:
 
         def advance_locked(more: int) -> None:

@@ -27,9 +27,10 @@ from eadpr.training.loop import Task
 from eadpr.training.state import Checkpoints, TrainingState
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
+Plan = list[list[str]]  # the questions that each model is trained on
 
 
-def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> list[list[str]]:
+def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dict[str, int]) -> Plan:
     """Return the questions to train each model on: one list if no model annotates any of them, else one per half. Model
     k annotates half k, so it learns from the other half and from the training questions that no model annotates."""
     both = set(training) & set(annotated)
@@ -40,15 +41,9 @@ def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dic
 
 
 def build_annotator(
-    settings: Annotator,
-    sets: Sets,
-    hardware: Machine,
-    *,
-    records: Path,
-    positives: Path,
-    out: Path,
+    settings: Annotator, sets: Sets, hardware: Machine, *, records: Path, positives: Path, out: Path,
     model_files: ModelFiles = NO_FILES,
-) -> Manifest:
+) -> Manifest:  # fmt: skip
     """Write annotator.json, and the models if they are built, to the folder `out`; return the manifest. `model_files`
     are the files of the folder that annotator.model names."""
     prompt = Prompt(settings.prompt, settings.lowercase)
@@ -74,7 +69,7 @@ def build_annotator(
     return manifest
 
 
-def _plan(sets: Sets, records: Path, positives: Path) -> list[list[str]]:
+def _plan(sets: Sets, records: Path, positives: Path) -> Plan:
     question_sets = records / "question_sets.parquet"
     training = questions.read_question_ids(question_sets, sets.annotator)
     annotated = questions.read_question_ids(question_sets, [*sets.learnt, *sets.evaluate])
@@ -83,13 +78,7 @@ def _plan(sets: Sets, records: Path, positives: Path) -> list[list[str]]:
 
 
 def _train(
-    settings: Annotator,
-    prompt: Prompt,
-    plan: list[list[str]],
-    records: Path,
-    positives: Path,
-    workspace: Path,
-    out: Path,
+    settings: Annotator, prompt: Prompt, plan: Plan, records: Path, positives: Path, workspace: Path, out: Path
 ) -> None:
     recipe = settings.build
     texts = _sample(records / "passages.parquet", prompt, recipe.continuation_steps * recipe.batch, recipe.seed)

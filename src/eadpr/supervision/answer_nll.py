@@ -20,7 +20,6 @@ from eadpr.training.padding import pad
 # Padded input tokens per batch, by device: bounds memory, changes no score by more than rounding. CPU: fits the caches.
 BATCH_TOKENS = {"cpu": 4_096, "cuda": 65_536}
 TARGET_TOKENS = 128  # longer answers are scored by their first tokens
-
 IGNORED = -100
 
 

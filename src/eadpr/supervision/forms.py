@@ -74,19 +74,17 @@ def fill(pair: Pair, evidence: Evidence, fillers: Fillers, *, avoid: Collection[
     pieces = as_sentences(pair.passage, attempt.distractor.removed)
     if pieces is None:
         return Attempt("not_sentences", None)
-    chosen = choose_fillers(pair, pieces, fillers, avoid=avoid)
+    chosen = choose_fillers(pair, pieces, fillers, avoid)
     if chosen is None:
         return Attempt("no_filler", None)
     text = replace_spans(pair.passage.text, pieces, chosen)
     return _check_answers(pair, Attempt(KEPT, attempt.distractor._replace(form="filled", text=text), chosen))
 
 
-def choose_fillers(
-    pair: Pair, pieces: Sequence[Span], fillers: Fillers, *, first: int = 0, avoid: Collection[str] = ()
-) -> list[str] | None:
-    """Return a different filler for each sentence, drawn by numbers from `first` on, or None if one has no filler."""
+def choose_fillers(pair: Pair, pieces: Sequence[Span], fillers: Fillers, avoid: Collection[str]) -> list[str] | None:
+    """Return a different filler for each sentence, or None if one has no filler."""
     chosen: list[str] = []
-    for number, (start, end) in enumerate(pieces, start=first):
+    for number, (start, end) in enumerate(pieces):
         filler = fillers.sentence(pair, pair.passage.text[start:end], number, {*avoid, *chosen})
         if filler is None:
             return None
@@ -110,11 +108,8 @@ def replace_spans(text: str, spans: Sequence[Span], replacements: Sequence[str])
 
 def _cut(pair: Pair, evidence: Evidence) -> Attempt:
     if not evidence.chosen:
-        if not evidence.target:
-            return Attempt(NO_ANSWER, None)
-        if evidence.strategy in PLACEBOS:
-            return Attempt("no_placebo", None)
-        return Attempt(NO_EVIDENCE, None)
+        missing = "no_placebo" if evidence.strategy in PLACEBOS else NO_EVIDENCE
+        return Attempt(missing if evidence.target else NO_ANSWER, None)
     removed = evidence.chosen_spans
     rest = without(pair.passage.text, removed)
     if not any(character.isalnum() for character in rest):

@@ -21,7 +21,7 @@ _STOP = re.compile(
     r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?=\s)|(?<=[a-zß-ÿ]{2})[.!?](?=[A-Z][a-z]|[A-Z]\s)"
     # 「…。」と: the quote's sentence goes on. (A possessive + would do for (?!_MARK), but is broken in Python 3.11.2.)
     rf"|{_MARK}+(?!{_MARK})(?![」』]+[\u3041-\u309f])[”’」』）\"»)]*|\n\s*\n|\u2029"
-    r"|\n(?=\s*(?:[-*•–]|\d\d?[.)])\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"  # an item of a list, a key before its value
+    r"|\n(?=\s*(?:[-*•–●▪◦|]|\d\d?[.)])\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"  # an item, a table's row, a key before its value
     rf"|(?<=[\u0e00-\u0eff])\s+(?=[\u0e00-\u0eff])|[{UNSPACED}]{{{RUN}}}"  # Thai and Lao have no marks
 )
 _WORD = re.compile(r"\w")
@@ -42,6 +42,8 @@ _BEFORE_NAME = _words(
 )
 # Not the end of a sentence where a number follows.
 _BEFORE_NUMBER = _words("no nos vol vols fig figs pp p ch sec art op ed ca c fl approx r b d")
+# Of German dates; other languages write what follows an ordinal in lower case.
+_AFTER_ORDINAL = re.compile(r"(Jan|Feb|März|April|Mai|Ju[nl]i|Aug|Sept|Okt|Nov|Dez|Jahrh|Jh)")
 # The end of a sentence only before a word that often starts one.
 _MAY_END = _words(
     "jr sr inc ltd co corp bros llc plc etc esq al ph.d jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues "
@@ -67,6 +69,8 @@ def _ends_sentence(text: str, stop: re.Match[str], uncased: bool) -> bool:
     if not word or marks.startswith(".."):
         return True
     if word in _BEFORE_NAME or (word in _BEFORE_NUMBER and following[:1].isdigit()):
+        return False
+    if word.isdigit() and len(word) <= 2 and _AFTER_ORDINAL.match(following):
         return False
     if word in _MAY_END or _INITIALS.match(word + "."):
         first = re.match(r"\w*(?!\w*\.)", following.lstrip("\"“‘'«(["))  # "J. A. Hill": not the article "A"

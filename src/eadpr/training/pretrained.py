@@ -37,7 +37,7 @@ def load_whole(
         raise ValueError(adapters)
     if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
         raise ValueError(
-            f"{label} holds no *.safetensors, but weights that can run code: eadpr convert {name} --out NEW"
+            f"{label} holds no *.safetensors; weights of another kind can run code: eadpr convert {name} --out NEW"
         )
     safe = {"trust_remote_code": False, "revision": revision or "main"}
     with as_value_error(f"{label} cannot be loaded by {kind.__name__}"):

@@ -130,7 +130,7 @@ class _Files:
         except EntryNotFoundError:
             return None
         except (OSError, ValueError) as error:  # no such repository or revision, or one for members
-            raise ValueError(f"{self.label}: {file} cannot be read ({error})") from error
+            raise ValueError(f"{self.label} is no folder, and {file} cannot be had from the hub ({error})") from error
 
     def need(self, file: str) -> Path:
         if (path := self.find(file)) is None:

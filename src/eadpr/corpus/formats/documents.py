@@ -7,33 +7,37 @@ from pathlib import Path
 from typing import Any
 
 from eadpr.corpus.formats.own import write_rows
+from eadpr.corpus.rows import check_text
 
 DOCUMENTS = (".txt", ".md")
 MARK = "\0"  # before a heading, whose text may begin with any other character
 # What looks like a heading in Markdown's code is none.
 _CODE = r"^ {0,3}(`{3,}|~{3,})(?s:.*?)(?:^ {0,3}\1|\Z)"
+_FRONT_MATTER = re.compile(r"\A---\n(?:(?:[\w-]+:|[ \t#-]).*\n|\n)*?---\n")  # YAML about a page, not in its text
 _MARKDOWN = re.compile(rf"(?m){_CODE}|^#{{1,6}}[ \t](?P<heading>.*)$")
 HIDDEN = re.compile(r"\.|__MACOSX$|node_modules$")  # folders and files that no person wrote into, by their names' begin
 
 
 def convert_documents(folder: Path, out: Path) -> tuple[Path, dict[str, int]]:
-    """Write a file of passages in `out`. Returns it, and how many files are no documents, by their endings or hidden,
-    the most frequent first."""
-    kinds = (_kind_of(path, folder) for path in folder.rglob("*") if path.is_file())
-    unread = Counter(kind for kind in kinds if kind not in DOCUMENTS)
-    return write_rows(out / "passages.jsonl", read_sections(folder)), dict(unread.most_common())
+    """Write a file of passages in `out`. Returns it, and how many files are not read, by their endings or as hidden or
+    empty, the most frequent first."""
+    unread: Counter[str] = Counter()
+    return write_rows(out / "passages.jsonl", read_sections(folder, unread)), dict(unread.most_common())
 
 
 def _kind_of(path: Path, folder: Path) -> str:
-    """Return a file's ending, or that it is hidden or in a hidden folder."""
-    hidden = any(map(HIDDEN.match, path.relative_to(folder).parts))
-    return "hidden" if hidden else path.suffix.lower() or "without an ending"
+    """Return a file's ending, or that it is hidden or in a hidden folder, or a link that is not followed."""
+    if any(map(HIDDEN.match, path.relative_to(folder).parts)):
+        return "hidden"
+    return path.suffix.lower() or "without an ending" if path.is_file() else "links to folders or to nothing"
 
 
-def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
+def read_sections(folder: Path, unread: Counter[str]) -> Iterator[dict[str, Any]]:
     """Read documents in sections, at headings if there are any: id `path:number`, title the heading or the file's
-    name."""
-    paths = sorted(path for path in folder.rglob("*") if _kind_of(path, folder) in DOCUMENTS and path.is_file())
+    name. `unread` counts the other files."""
+    kinds = {path: _kind_of(path, folder) for path in folder.rglob("*") if path.is_file() or path.is_symlink()}
+    unread.update(kind for kind in kinds.values() if kind not in DOCUMENTS)
+    paths = sorted(path for path, kind in kinds.items() if kind in DOCUMENTS)
     if not paths:
         saved = "; of one that `datasets` saved (dataset_dict.json) give a split, written with `to_parquet`"
         raise ValueError(f"{folder} is a folder without documents ({', '.join(DOCUMENTS)}){saved}")
@@ -41,17 +45,18 @@ def read_sections(folder: Path) -> Iterator[dict[str, Any]]:
         if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
             raise ValueError(f"{path} is a link to a file outside of {folder}; put the file itself there")
         try:
-            text = path.read_text(encoding="utf-8-sig")
+            text = check_text(path.read_text(encoding="utf-8-sig"), str(path), "", empty=True)
             str(path).encode()
         except UnicodeError as error:
             wrong = f"byte {error.start}" if isinstance(error, UnicodeDecodeError) else "its name"
             raise ValueError(f"{path}: {wrong} is not UTF-8; convert it") from None
         if path.suffix.lower() == ".md":
-            text = _MARKDOWN.sub(_mark_heading, text)
+            text = _MARKDOWN.sub(_mark_heading, _FRONT_MATTER.sub("", text))
         name = "_".join(path.relative_to(folder).as_posix().split())
         parts = re.split(rf"(?m)^{MARK} *(.+)$", text)
-        sections = zip(["", *parts[1::2]], map(str.strip, parts[::2]), strict=True)
-        for number, (heading, section) in enumerate(filter(lambda pair: pair[1], sections), start=1):
+        sections = list(filter(lambda pair: pair[1], zip(["", *parts[1::2]], map(str.strip, parts[::2]), strict=True)))
+        unread.update(["empty"] * (not sections))
+        for number, (heading, section) in enumerate(sections, start=1):
             yield {"id": f"{name}:{number}", "title": heading or path.stem, "text": section}
 
 

@@ -25,12 +25,14 @@ from typing import IO, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eadpr.corpus.rows import Row, RowError, join_names
+from eadpr.corpus.rows import Row, RowError, excerpt, join_names
 
 CHUNK = 1 << 20  # characters read at a time from a JSON list
 LARGEST = 1 << 28  # characters of one item of a JSON list; more means a missing bracket
 FIELD = 1 << 25  # characters of one cell; more means an unclosed quote
 ARCHIVES = (".tar", ".tar.gz", ".tar.bz2")
+# A value that is missing: pandas writes NaN where JSON has null.
+JSON = json.JSONDecoder(parse_constant=lambda name: None if name == "NaN" else float(name))
 
 Place = Path | zipfile.Path  # a file, or one inside a zip
 Lines = Iterator[tuple[str, str]]  # of a file, with their places
@@ -83,7 +85,9 @@ def _read_lines(file: BinaryIO, path: Place) -> Lines:
 
 
 def _not_utf8(where: str, error: UnicodeDecodeError) -> RowError:
-    reason = f"byte 0x{error.object[error.start]:02x} is not UTF-8; convert the file, e.g. with iconv -t utf-8"
+    reason = (
+        f"byte 0x{error.object[error.start]:02x} is not UTF-8; unpack the file, or convert it, as by iconv -t utf-8"
+    )
     return RowError(where, "", reason)
 
 
@@ -133,10 +137,10 @@ def _split_at_tabs(lines: Lines, *, quoted: bool) -> Lists:
         if closes is not False and any(cell.startswith('"') for cell in cells):
             try:
                 closes, cells = True, next(csv.reader([line], delimiter="\t", strict=True))
-            except csv.Error as error:
+            except csv.Error:
                 if closes:
                     reason = "a cell that begins with a quote must close on its line, quotes inside it doubled"
-                    raise RowError(where, "", f"{reason} ({error}); mend it, or write JSONL") from None
+                    raise RowError(where, "", f"{reason}; mend {excerpt(text)}, or write JSONL") from None
                 closes = False
         yield where, cells
 
@@ -195,14 +199,15 @@ def _json_lines(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
     for where, line in _read_lines(file, path):
         if line.strip():
             try:
-                yield where, json.loads(line)
+                yield where, JSON.decode(line)
             except (ValueError, RecursionError) as error:
-                raise _malformed(where, error) from None
+                advice = "each line must be one whole object, or the file a list of them"
+                raise _malformed(where, error, advice) from None
 
 
 def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
     """Yield the items of a JSON list; memory holds one item and a chunk."""
-    stream, decoder = io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), json.JSONDecoder()
+    stream = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     text, number, before, reason = "", 1, re.compile(r"\s*\[\s*"), "empty"
     try:
         # As much as is waiting, so that an item of many chunks is tried a logarithmic number of times.
@@ -210,7 +215,7 @@ def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
             text, position = text + chunk, 0
             try:
                 while opening := before.match(text, position):
-                    item, position = decoder.raw_decode(text, opening.end())
+                    item, position = JSON.raw_decode(text, opening.end())
                     yield f"{path}, item {number}", item
                     number, before, reason = number + 1, re.compile(r"\s*,\s*"), "expected ',' or ']'"
             except (ValueError, RecursionError) as error:  # most often an item that goes on in the next chunk
@@ -222,17 +227,15 @@ def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
         raise _malformed(f"{path}, item {number}", reason)
 
 
-def _malformed(where: str, error: object) -> RowError:
-    return RowError(
-        where, "", f"malformed JSON: {getattr(error, 'msg', error)}; mend it, or fetch a truncated file again"
-    )
+def _malformed(where: str, error: object, advice: str = "mend it, or fetch a truncated file again") -> RowError:
+    return RowError(where, "", f"malformed JSON: {getattr(error, 'msg', error)}; {advice}")
 
 
 def read_data(path: Path) -> Row:
     """Return the list `data` of a file that is one JSON object, as SQuAD's; the file is held in memory."""
     with open_unpacked(path) as file:
         try:
-            return Row(str(path), 0, {"data": json.loads(file.read().decode("utf-8-sig"))["data"]})
+            return Row(str(path), 0, {"data": JSON.decode(file.read().decode("utf-8-sig"))["data"]})
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}: expected a JSON object with a list `data` ({error})") from None
 

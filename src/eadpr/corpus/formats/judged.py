@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from eadpr.corpus.formats.documents import HIDDEN
 from eadpr.corpus.formats.file_rows import read_cells, read_objects, read_table
 from eadpr.corpus.formats.own import OwnFiles, write_rows
 from eadpr.corpus.rows import LARGEST, RowError, check_id, excerpt, unexpected
@@ -12,15 +13,14 @@ from eadpr.corpus.rows import LARGEST, RowError, check_id, excerpt, unexpected
 CORPORA = ("corpus.jsonl", "collection.tsv", "corpus.tsv", "docs.tsv")
 QRELS = ("qrels/*.tsv", "qrels*.tsv", "*.qrels")
 _ENDINGS = ("", ".gz")
-
-
 Judgements = Mapping[str, Mapping[str, float]]  # grades by question and passage, the most relevant first
 
 
 def convert_judged(folder: Path, out: Path) -> OwnFiles:
     """Write a folder's collection as a user's own files in `out`; questions without a relevant passage are left out."""
     corpus = _first_file(folder, CORPORA)
-    qrels = sorted(path for pattern in QRELS for ending in _ENDINGS for path in folder.glob(pattern + ending))
+    qrels = [path for pattern in QRELS for ending in _ENDINGS for path in folder.glob(pattern + ending)]
+    qrels = sorted(path for path in qrels if not HIDDEN.match(path.name))
     if corpus is None or not qrels:
         raise ValueError(
             f"{folder} is a folder without {' or '.join(CORPORA)}, or without qrels (qrels/*.tsv, qrels.*.tsv); for a"

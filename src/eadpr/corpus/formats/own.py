@@ -70,7 +70,7 @@ def read_raw(path: Path) -> Iterator[Row]:
 
 
 def _ending(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix
+    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
@@ -97,8 +97,8 @@ def read_passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator
     """Read `text`, and perhaps `id` and `title`. Without an id it is `prefix` and the passage's number, from 1."""
     for row in read_rows(path, columns):
         where, number, fields = row
-        title = fields.get("title")
-        yield where, fields.get("id", f"{prefix}{number}"), "" if title is None else title, row.value("text"), None
+        title, text = ("" if value is None else value for value in (fields.get("title"), row.value("text")))
+        yield where, fields.get("id", f"{prefix}{number}"), title, text, None
 
 
 def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
@@ -110,6 +110,7 @@ def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
     """
     for where, number, fields in read_rows(path, columns):
         lists = {name: _as_list(fields.get(name)) for name in LISTS}
+        lists["answers"] = [f"{answer}" if type(answer) is int else answer for answer in lists["answers"]]
         filled = {
             name: value for name, value in fields.items() if name in ("id", "question") or value not in (None, "")
         }

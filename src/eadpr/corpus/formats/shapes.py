@@ -12,7 +12,7 @@ from pathlib import Path
 from eadpr.corpus.formats.documents import convert_documents
 from eadpr.corpus.formats.judged import convert_judged
 from eadpr.corpus.formats.own import OwnFiles, read_raw
-from eadpr.corpus.formats.squad import TESTS, convert_squad
+from eadpr.corpus.formats.squad import TESTS, convert_squad, is_squad
 
 ASKED = ("question", "query")  # columns of questions
 
@@ -34,7 +34,7 @@ def recognise(
                 yield _name_files(passages, questions, test_questions, Path(scratch))
             elif len(paths) == 1 and paths[0].is_dir():
                 yield convert_judged(paths[0], Path(scratch))
-            elif all(path.name.endswith((".json", ".json.gz")) for path in paths):
+            elif all(map(is_squad, paths)):
                 yield convert_squad(paths, Path(scratch))
             else:
                 yield _name_files(*_tell_apart(paths), Path(scratch))
@@ -53,7 +53,8 @@ def _tell_apart(paths: Sequence[Path]) -> tuple[Path, Path, Path | None]:
         found = f"{len(passages)} without a column question or query, {len(asked)} with one"
         raise ValueError(
             f"{', '.join(map(str, paths))}: {found}; give one file or folder of passages and one of questions (or two,"
-            " one with dev, test or valid in its name), or say what they are, --passages and --questions"
+            " one with dev, test or valid in its name), or say what they are, --passages and --questions; rows of"
+            " question, answers and text become such files by examples/own_data.py"
         )
     return passages[0], asked[0], asked[1] if len(asked) == 2 else None
 

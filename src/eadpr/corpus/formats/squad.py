@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from eadpr.corpus.formats.file_rows import read_data
+from eadpr.corpus.formats.file_rows import read_data, read_objects
 from eadpr.corpus.formats.own import OwnFiles, write_rows
-from eadpr.corpus.rows import Row
+from eadpr.corpus.rows import Row, RowError
 
 TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
 
@@ -37,6 +37,16 @@ def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
     return OwnFiles(write_rows(out / "passages.jsonl", passages), questions, description=description)
 
 
+def is_squad(path: Path) -> bool:
+    """Tell SQuAD's JSON, an object that may stand on many lines, from rows a line each or a list of them."""
+    if not path.name.lower().endswith((".json", ".json.gz")):
+        return False
+    try:
+        return "data" in next(read_objects(path), Row("", 0, {})).fields
+    except RowError:
+        return True
+
+
 def read_answered(path: Path) -> Iterator[dict[str, Any]]:
     """Read id, question, answers, title and text of every question that has an answer."""
     for title, text, paragraph in _read_paragraphs(path):
@@ -53,14 +63,15 @@ def _read_paragraphs(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
 
 
 def _has_answer(row: Row) -> bool:
-    return bool(row.value("answers")) and not row.fields.get("is_impossible")
+    return not row.fields.get("is_impossible") and bool(row.value("answers"))
 
 
 def _read_question(row: Row) -> dict[str, Any]:
     answers = row.objects("answers")
     for answer in answers:
-        if answer.value("answer_start") == -1:  # CMRC's word for a place that is not known
+        if answer.fields.get("answer_start") in (-1, None):  # CMRC's word for a place that is not known is -1
             answer.fields["answer_start"] = 0
     places = dict.fromkeys((answer.text("text", empty=True), answer.offset("answer_start")) for answer in answers)
     texts, starts = list(dict.fromkeys(text for text, _ in places)), [start for _, start in places]
-    return {"id": row.id("id"), "question": row.text("question"), "answers": texts, "answer_start": starts}
+    fields = {"question": row.text("question", empty=True), "answers": texts, "answer_start": starts}
+    return fields | ({"id": row.id("id")} if "id" in row.fields else {})
