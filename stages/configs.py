@@ -28,5 +28,6 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
     if (before := locked_collection(params.with_name("dvc.lock"))) not in (None, values["collection"]):
         typer.echo(
             f"configs: what was built for {before} may leave data/, but stays in DVC's cache; to have it back:"
+            " `dvc exp apply NAME` if an experiment built it (`dvc exp show` lists them), and if it was committed"
             " git checkout params.yaml dvc.lock && dvc checkout"
         )

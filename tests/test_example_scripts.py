@@ -1,4 +1,4 @@
-"""The scripts of examples/ run, with tiny models."""
+"""The scripts and the notebook of examples/ run, with tiny models."""
 
 import json
 import runpy
@@ -26,6 +26,10 @@ def test_the_scripts_run(tmp_path, monkeypatch, capfd):
     ):  # fmt: skip
         monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
         runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
+    cells = json.loads((ROOT / "examples" / "evidence.ipynb").read_text(encoding="utf-8"))["cells"]
+    first, *others = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    exec("\n".join([first, "MODEL = 'trained'", *others]), {})
     out = capfd.readouterr().out
+    assert "Who built the bridge? → " in out
     assert "| trained " in out
     assert "nothing was written (--dry-run)" in out

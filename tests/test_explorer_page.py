@@ -5,13 +5,15 @@ import io
 import json
 import re
 import shutil
+import zlib
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
-from eadpr.explorer import explore
+from docs import demo
+from eadpr.explorer import command, explore
 from eadpr.runtime import files
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS
@@ -129,6 +131,10 @@ def test_sentences_of_the_report_stand_below_the_table_as_text(visit, toy, tmp_p
 
 def test_filters_leave_the_questions_and_measures_that_one_counts_by_hand(visit):
     page = visit()
+    page.get_by_role("button", name="An example of these").click()
+    page.wait_for_selector(".why")
+    assert texts(page, "#heading") == [explorer_toy.QUESTION]
+    page.get_by_role("button", name="Overview").click()
     page.get_by_role("button", name="Questions that eadpr gets right and dpr does not").click()
     assert page.locator("#left").inner_text() == "3 of 4 questions left."  # q1, q2, q4
     measures = table(page, "#measures")
@@ -282,6 +288,19 @@ def test_what_is_shown_is_downloaded(visit, tmp_path, fragment, name, expected):
     rows = list(csv.DictReader(io.StringIO(found["CSV"], newline="")))
     assert rows[0] | expected == rows[0]
     assert [[*of, of["id"]] for of in json.loads(found["JSON"])] == [[*row, row["id"]] for row in rows]
+
+
+def test_the_demonstration_is_a_page_of_some_questions(visit, toy, tmp_path, monkeypatch):
+    made = tmp_path / "made.zlib"
+    made.write_bytes(zlib.compress(json.dumps(demo.shorten(demo.read(toy))).encode()))
+    for data in (command.DATA, made):
+        monkeypatch.setattr(command, "DATA", data)
+        command.main(tmp_path / "demo.html", browse=False)
+        page = visit("", tmp_path / "demo.html")
+        assert texts(page, ".note")[0].startswith("A demonstration: ")
+        page.get_by_role("button", name="An example of these").click()
+        page.wait_for_selector(".why")
+        assert re.search("eadpr: 1st; without its evidence (below )?[2-9]", texts(page, ".why li")[0])
 
 
 def test_a_browser_that_cannot_unpack_says_so(visit):

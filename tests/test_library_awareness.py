@@ -362,7 +362,6 @@ def test_units_rank_the_passages_of_all_rows_and_know_evidence_as_each_unit_does
 
 @pytest.mark.parametrize(("rows", "match"), [
     ([NONE], "nothing is measured"), ([], "holds no rows; fill it, or fetch"),
-    ([ROW, ROW | {"text": 3}], "line 2: text is 3"),
     ([{"asked": "?", "answers": ["x"], "text": "x"}], "line 1: there is no column for question"),
 ])  # fmt: skip
 def test_rows_that_the_command_cannot_use_are_named(tmp_path, rows, match):

@@ -262,7 +262,7 @@ def test_the_command_says_what_comes_next(project, files):
     passages, asked = files
     done = run(project, "mine", "--passages", passages, "--questions", asked)
     assert "own/test is held out of the questions, about 20%" in done.output
-    assert "own/train: 32 questions, each with a positive\n32 training questions are few (below 200)" in done.output
+    assert "own/train: 32 questions, each with a positive\nFew training questions (32, below 200)" in done.output
     few = "-S collection=mine -S base.model=sentence-transformers/all-MiniLM-L6-v2 -S train.steps=100"
     assert done.output.endswith(f"next: dvc exp run {few}{BY_RULE}\n")
     asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))

@@ -267,7 +267,7 @@ def test_a_reader_need_not_fit_the_settings_of_other_collections():
 def test_every_wrong_key_has_a_line_with_what_was_found():
     assert str(refused(with_changes(GOOD, {"loss.tau1": -1, "loss.tau3": 2}))) == (
         "params.yaml: loss.tau1: Input should be greater than or equal to 0 (found -1)\n"
-        "params.yaml: loss.tau3: unknown key (found 2)"
+        "params.yaml: loss.tau3: unknown key; did you mean tau2? (found 2)"
     )
 
 

@@ -95,3 +95,4 @@ def test_a_wrong_parameter_ends_in_configs_before_any_other_work(project):
     assert set(ran(done.stdout)) <= {"configs"}
     assert "active.x.negatives" in done.stdout + done.stderr
     assert not (project.folder / "owned").exists()
+    assert (project.folder / "data/atlas/configs/prepare.json").exists()

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.publishing
 QUESTIONS = ["where was ada born", " w1 w2’s w3 ", "capital w5 w6 w7"]
 TRAINED = {"encoder": {}, "loss": {"tau1": 1.0}, "train": {"steps": 5}}
 REPORT = {
-    "report": {"resamples": 200, "seed": 0, "confidence": 0.95, "columns": ["top1", "controlled_aa"]},
+    "report": {"resamples": 200, "seed": 0, "confidence": 0.95, "columns": ["top1", "controlled_aa"], "trainings": {}},
     "sets": {"evaluate": ["t/dev"]},
 }
 VALUES = {
@@ -69,7 +69,9 @@ def make_of(at, question, passage, passages=None):
     values = [("top1", "q1", 1.0), ("top1", "q2", 0.0), ("top1", "q3", 1.0), ("top1", "q4", 1.0)]
     values += [("controlled_aa", "q1", 1.0), ("controlled_aa", "q1", 1.0), ("controlled_aa", "q2", 0.0)]
     outcomes = [Outcome("t/dev", question_id, "who", None, None, name, value) for name, question_id, value in values]
-    tables.write(made / "outcomes" / "arm.parquet", Outcome, outcomes)
+    for row, measured in (("arm", outcomes), ("bm25", outcomes[1:2])):
+        tables.write(made / "outcomes" / f"{row}.parquet", Outcome, measured)
+    write_json(made / "training" / "arm" / "metrics.json", {"steps": 5, "kept_step": 0})
     write_json(made / "configs" / "report.json", REPORT)
     write_json(made / "configs" / "arm" / "train.json", TRAINED)
     write_json(made / "configs" / "bases" / "base.json", {"base": {"model": "scratch"}})
@@ -219,8 +221,10 @@ def test_the_card_says_what_was_measured_and_trained_on(tmp_path, monkeypatch):
     (collections / "more.yaml").write_text("# More toys. Licence: MIT.\nsource: {}\n")
     publish(made, tmp_path / "published")
     found = ModelCard.load(tmp_path / "published" / "README.md")
-    assert re.search(r"(?m)^\| top-1 +\| +75\.0 \[", found.text)
-    assert re.search(r"(?m)^\| controlled AA \| +66\.7 \[", found.text)
+    assert re.search(r"(?m)^\| top-1 +\| +75\.0 \[.*\| +0\.0 \[", found.text)
+    assert re.search(r"(?m)^\| controlled AA \| +66\.7 \[.*\| +– \|$", found.text)
+    assert "| bm25, t/dev (1 question) |" in found.text
+    assert "no validation was better than the one before the first step" in found.text
     assert found.data.license == "other"
     warned, used, trained = (found.text.index(said) for said in ("**Not for commercial use**", "## Use it", "Toys."))
     assert warned < used < trained

@@ -7,7 +7,6 @@ import pytest
 from typer.testing import CliRunner
 
 import eadpr
-from eadpr.library import search_command
 from eadpr.library.pointing import ScoredSentence
 from eadpr.library.scorers import make_scorer
 from eadpr.library.search import RankedPassage, choose_arm, write_text
@@ -17,7 +16,7 @@ from eadpr.runtime.section import Sets
 from eadpr.search.config import Encode, Retrieve
 from eadpr.search.encode import encode
 from eadpr.search.retrieve import retrieve
-from eadpr.settings import command
+from eadpr.settings import command, search_command
 from eadpr.storage import tables
 from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import Passage
@@ -32,6 +31,7 @@ MARKED = "Ada was \x1b[31mborn. W9 w8 w7.\nW1 \u202e w2."
 def collection(tmp_path, monkeypatch):
     """A collection toy with the encoded arms dpr, by vectors, and late, by tokens, and eadpr, which is not encoded."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "params.yaml").write_text("collection: toy\n")
     folder = tmp_path / "data" / "toy"
     passages = [Passage("marked", "w1", MARKED, None), *small.passages(9)]
     records = small.write_records(folder / "records", passages, [small.question("q", "w1", ["w1"])], train=1)

@@ -112,19 +112,19 @@ def test_another_setting_or_version_of_a_library_does_not_continue_a_killed_trai
 
 @pytest.mark.parametrize(("keep", "ranks", "kept_rank", "step"), [
     ("best", [6.0, 5.0, 2.0, 3.0], 2.0, 4), ("best", [1.0, 5.0, 2.0, 3.0], 1.0, 0),
-    ("last", [5.0, 2.0, 3.0], 3.0, None),
+    ("last", [5.0, 2.0, 3.0], 3.0, None), ("best", [2.5, 2.25, 3.0, 2.75], 2.25, 2),
 ])  # fmt: skip
 def test_the_weights_of_the_best_validation_or_of_the_last_step_are_kept(
     toy, tmp_path, monkeypatch, keep, ranks, kept_rank, step
 ):
-    """Those of the start, where no step made them better."""
+    """Those of the start, where no step made them better. Here fractions are losses, which decide among equal ranks."""
     ranks = iter(ranks)
     found = {}
 
     def measured(encoders, *_):
         rank = next(ranks)
         found[rank] = [p.detach().clone() for p in encoders.passage.parameters()]
-        return contrastive.Validation(1.0, rank)
+        return contrastive.Validation(rank % 1, rank // 1)
 
     monkeypatch.setattr(contrastive, "validate", measured)
     train(toy, tmp_path, steps=6, validate_every=2, keep=keep)

@@ -3,22 +3,31 @@
 import pkgutil
 import sys
 
+import eadpr
 from eadpr.settings import command as commands
 
 # In the package, so that the wheel has them; the stages of the pipeline need the repository.
-COMMANDS = {
-    "add": "eadpr.settings.add_command:main",
-    "ask-passages": "eadpr.writers.command:main",
-    "convert": "eadpr.publishing.command:convert_checkpoint",
-    "describe": "eadpr.studies.describe:main",
-    "export": "eadpr.evaluation.command:main",
-    "probe-model": "eadpr.library.command:main",
-    "publish": "eadpr.publishing.command:publish",
-    "repro": "eadpr.studies.repro:main",
-    "search": "eadpr.library.search_command:main",
-    "status": "eadpr.studies.status:main",
-    "study": "eadpr.studies.command:main",
+GROUPS = {
+    "Your passages and questions": {
+        "add": "eadpr.settings.add_command:main",
+        "ask-passages": "eadpr.writers.command:main",
+        "describe": "eadpr.studies.describe:main",
+    },
+    "Train and measure": {
+        "demo": "eadpr.explorer.command:main",
+        "repro": "eadpr.studies.repro:main",
+        "status": "eadpr.studies.status:main",
+        "study": "eadpr.studies.command:main",
+        "export": "eadpr.evaluation.command:main",
+    },
+    "Use a model": {
+        "search": "eadpr.settings.search_command:main",
+        "publish": "eadpr.publishing.command:publish",
+        "probe-model": "eadpr.library.command:main",
+        "convert": "eadpr.publishing.command:convert_checkpoint",
+    },
 }
+COMMANDS = {name: function for group in GROUPS.values() for name, function in group.items()}
 
 
 def main() -> None:
@@ -38,10 +47,15 @@ def _run(name: str | None) -> None:
         return
     import typer
 
-    group = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, no_args_is_help=True)
-    group.callback()(lambda: None)
-    for name, function in COMMANDS.items():
-        group.command(name)(pkgutil.resolve_name(function))
+    def options(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
+        if version:
+            typer.echo(eadpr.__version__)
+
+    group = typer.Typer(pretty_exceptions_enable=False, no_args_is_help=True)
+    group.callback(invoke_without_command=True)(options)
+    for panel, functions in GROUPS.items():
+        for name, function in functions.items():
+            group.command(name, rich_help_panel=panel)(pkgutil.resolve_name(function))
     group(prog_name="eadpr")
 
 

@@ -34,11 +34,16 @@ def read_ranking(path: Path, questions: MeasuredQuestions, depth: int) -> Ranked
         )
     ranked, matched, sentences = defaultdict(list), {}, path.parent / SENTENCES
     for row in tables.rows(sentences, MatchedSentence) if sentences.exists() else ():
-        matched[row.question_id, row.passage_id] = [row.start, row.end, float(f"{row.score:.4g}")]
+        matched[row.question_id, row.passage_id] = [row.start, row.end, round_score(row.score)]
     for row in rows.to_pylist():
         sentence = matched.get((row["question_id"], row["passage_id"]), [])
-        ranked[row["question_id"]].append((row["passage_id"], float(f"{row['score']:.4g}"), sentence))
+        ranked[row["question_id"]].append((row["passage_id"], round_score(row["score"]), sentence))
     return ranked
+
+
+def round_score(score: float) -> float:
+    """Round to the digits that the page shows: cosines to 4 decimals, what is larger to 2."""
+    return round(score, 4 if abs(score) <= 1 else 2)
 
 
 def details(
@@ -107,7 +112,7 @@ def _read_scores(path: Path, ids: Collection[str]) -> dict[tuple[str, str], dict
     scores = defaultdict(dict)
     for row in tables.rows(path, PairScore) if path.exists() else ():
         if row.question_id in ids:
-            scores[row.question_id, row.passage_id][row.variant] = float(f"{row.score:.6g}")
+            scores[row.question_id, row.passage_id][row.variant] = round_score(row.score)
     return scores
 
 

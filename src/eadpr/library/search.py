@@ -31,15 +31,13 @@ class RankedPassage(NamedTuple):
     sentence: ScoredSentence | None
 
 
-def find_collection(data: Path, name: str | None) -> str:
-    """Return the collection's name, the only one if none is named; raises ValueError where it was not measured."""
+def find_collection(data: Path, name: str) -> Path:
+    """Return the collection's folder; raises ValueError where it was not measured."""
     available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
-    if name is None and len(available) == 1:
-        return available[0]
     if name not in available:
-        problem = "none is named" if name is None else f"{name!r} was not measured"
-        raise ValueError(f"--collection: {problem}; known are {', '.join(available) or 'none: run `dvc repro`'}")
-    return name
+        known = ", ".join(available) or "none: run `dvc repro`"
+        raise ValueError(f"--collection: {name!r} was not measured; known are {known}")
+    return data / name
 
 
 def choose_arm(collection: Path) -> str:

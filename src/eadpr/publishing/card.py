@@ -3,18 +3,21 @@
 import json
 import re
 from collections.abc import Mapping
-from itertools import takewhile
+from itertools import product, takewhile
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from huggingface_hub import ModelCard, ModelCardData
 
+from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.report import markdown
-from eadpr.report.config import Sampling
+from eadpr.report.config import UNTRAINED, Sampling
 from eadpr.report.differences import compare
+from eadpr.report.notes import find_unmoved
 from eadpr.runtime import files
+from eadpr.runtime.terminal import counted
 from eadpr.settings.yaml import COLLECTIONS
 from eadpr.training.config import NO_PROMPTS, ResolvedSettings
 from eadpr.training.encoder import TextEncoder
@@ -63,15 +66,17 @@ def describe_sources(collection: str) -> str:
     return " ".join([*parts, *(f"Of {name}: {describe_sources(name)}" for name in others)])
 
 
-def measure_table(outcomes: Path, report: Mapping[str, Any], sets: list[str]) -> str:
-    """Return a table of the report's columns that the arm has, a column per question set, computed with the report's
-    settings."""
-    sampling, table = Sampling(**{name: report[name] for name in Sampling.model_fields}), Outcomes([outcomes])
+def measure_table(outcomes: Path, arm: str, report: Mapping[str, Any], sets: list[str]) -> str:
+    """Return a table of the report's columns, computed with its settings. Each question set has a column for the arm,
+    one for BM25 and, if that is active, one for the untrained encoder."""
+    sampling = Sampling(**{name: report[name] for name in Sampling.model_fields})
     head, columns = ["%"], []
-    for name in sets:
+    for name, row in product(sets, dict.fromkeys([arm, *{UNTRAINED} & {*report["trainings"]}, BM25])):
+        table = Outcomes([outcomes / f"{row}.parquet"])
         sides = ((table.of_trainings(name, metric), [], False) for metric in report["columns"])
         intervals = [measured and measured.interval for measured in compare(sides, sampling)]
-        head.append(f"{name} ({max((interval.n for interval in intervals if interval), default=0):,} questions)")
+        most = max((interval.n for interval in intervals if interval), default=0)
+        head.append(f"{row}, {name} ({counted(most, 'question')})")
         columns.append([markdown.bounded(interval) if interval else markdown.NONE for interval in intervals])
     rows = [[markdown.title(metric), *cells] for metric, *cells in zip(report["columns"], *columns, strict=True)]
     return markdown.table(head, [row for row in rows if {*row[1:]} != {markdown.NONE}])
@@ -82,7 +87,6 @@ def write_card(
 ) -> str:
     """Return the text of the card of an arm of the folder data/<collection>; `encoder` is the one of passages."""
     report = files.read_json(folder / "configs" / "report.json")
-    outcomes = folder / "outcomes" / f"{about['arm']}.parquet"
     training, settings = files.read_json(folder / "configs" / about["arm"] / "train.json"), encoder.settings
     training |= {"encoder": settings.model_dump(), "loss": training["loss"] | {"scale": settings.loss_scale}}
     sections = [f'"{name}": {json.dumps(training[name], ensure_ascii=False)}' for name in ("encoder", "loss", "train")]
@@ -90,13 +94,15 @@ def write_card(
         **about, **settings.model_dump(), **_expressions(encoder), "commit": commit,
         "dim": encoder.token_dim or encoder.dim, "scale": f"{settings.loss_scale:g}",
         "question_prompt": repr(settings.prompts.question), "passage_prompt": repr(settings.prompts.passage),
-        "measured": measure_table(outcomes, report["report"], report["sets"]["evaluate"]),
+        "measured": measure_table(folder / "outcomes", about["arm"], report["report"], report["sets"]["evaluate"]),
         "confidence": f"{100 * report['report']['confidence']:g}", "training": "{" + ",\n ".join(sections) + "}",
     }  # fmt: skip
     pieces = re.split(r"<!-- (\w+) -->\n", TEMPLATE.read_text(encoding="utf-8"))
-    blocks = _choose_blocks(
-        settings, vectors=vectors, forbidden=bool(FORBIDS.search(f"{about['data']} {about['base']}"))
-    )
+    optional = {
+        "vectors": vectors, "forbidden": bool(FORBIDS.search(f"{about['data']} {about['base']}")),
+        "prompts": settings.prompts != NO_PROMPTS, "unmoved": bool(find_unmoved(folder / "training", [about["arm"]])),
+    }  # fmt: skip
+    blocks = _choose_blocks(settings, optional)
     body = "".join(piece for name, piece in zip(pieces[1::2], pieces[2::2], strict=True) if name in blocks)
     metadata = ModelCardData(
         license=about["license"], base_model=about["base_model"], library_name="sentence-transformers",
@@ -106,12 +112,11 @@ def write_card(
     return f"---\n{metadata.to_yaml()}\n---\n\n{Template(body).substitute(values)}"
 
 
-def _choose_blocks(settings: ResolvedSettings, *, vectors: bool, forbidden: bool) -> set[str]:
+def _choose_blocks(settings: ResolvedSettings, optional: Mapping[str, bool]) -> set[str]:
     """Return the names of the template's blocks that this card has."""
     by_token = settings.unit == "token"
     blocks = {"always", settings.title}
     blocks |= {"token"} if by_token else {"vector", "one" if settings.shared else "two", settings.similarity}
-    optional = {"vectors": vectors, "forbidden": forbidden, "prompts": settings.prompts != NO_PROMPTS}
     return blocks | {name for name, present in optional.items() if present}
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import typer
 
+from eadpr.settings.command import names
+
 
 def publish(
-    arm: str = typer.Argument(..., help="A trained, measured active arm."),
+    arm: str = typer.Argument(..., help="A trained, measured active arm.", autocompletion=names("data/*/vectors/*")),
     to: Path = typer.Option(..., help="New folder, written whole or not at all."),
     vectors: bool = typer.Option(False, "--vectors", help="Write the vectors of the collection's passages too."),
     license: str = typer.Option("other", help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0."),
@@ -16,6 +18,7 @@ def publish(
 ) -> str:
     """Publish an arm as a folder that other libraries load: eadpr publish ARM --to FOLDER."""
     from eadpr.publishing import card, folder
+    from eadpr.report.notes import find_unmoved
     from eadpr.settings.resolve import load
     from eadpr.studies import provenance
 
@@ -24,7 +27,8 @@ def publish(
     about = card.describe_arm(values, source, arm, name=to.name, license=license)
     write_card = partial(card.write_card, about, source, vectors=vectors, commit=provenance.commit())
     folder.publish(arm, source, to, vectors=vectors, card=write_card)
-    return f"publish: {arm} of {source.name} in {to}"
+    kept = ", as it began: no validation was better than the first" if find_unmoved(source / "training", [arm]) else ""
+    return f"publish: {arm} of {source.name} in {to}{kept}"
 
 
 def convert_checkpoint(

@@ -112,10 +112,10 @@ def difference_table(rows: Iterable[Comparison], columns: Sequence[str], samplin
         body.append(texts)
     intro = (
         f"Differences in percentage points with {100 * sampling.confidence:g} % intervals ({sampling.resamples:,}"
-        " resamples). Where both sides have several trainings, as many of each, intervals are over trainings and"
-        " questions (two-way bootstrap), and * stands where the interval is on one side of 0 and p below"
-        f" {level:.2g} in the paired randomisation test over questions, with Holm's correction over the table"
-        f" ({len(tested)} in all). Elsewhere they are over questions alone (paired bootstrap), without stars: these say"
-        " nothing of other trainings."
+        " resamples), over the questions that have a value on both sides. Where both sides have several trainings, as"
+        " many of each, intervals are over trainings and questions (two-way bootstrap), and * stands where the interval"
+        f" is on one side of 0 and p below {level:.2g} in the paired randomisation test over questions, with Holm's"
+        f" correction over the table ({len(tested)} in all). Elsewhere they are over questions alone (paired"
+        " bootstrap), without stars: these say nothing of other trainings."
     )
     return [intro, md.table(["difference", *columns], body)]

@@ -71,13 +71,13 @@ def note_few(counts: Mapping[str, Mapping[str, int]], sets: Sets) -> str:
     notes, trained = [], sum(counts[name]["questions"] for name in sets.train)
     if trained < FEW["training"]:
         notes.append(
-            f"{trained:,} training questions are few (below {FEW['training']}): from them an encoder of random weights"
+            f"Few training questions ({trained:,}, below {FEW['training']}): from them an encoder of random weights"
             " learns no language, and the annotator no evidence."
         )
     for name in sets.evaluate:
         if (count := counts[name]["questions"]) < FEW["test"]:
             notes.append(
-                f"{count:,} questions of {name} are few (below {FEW['test']}): each is {100 / count:.1f} points, so few"
+                f"Few questions of {name} ({count:,}, below {FEW['test']}): each is {100 / count:.1f} points, so few"
                 " differences will be significant."
             )
     return " ".join(notes)
@@ -106,13 +106,18 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         if preferred == UNTRAINED
         else f" `eadpr publish {preferred} --to FOLDER` takes it."
     )
-    logs = {arm: files.read_json(training / arm / "metrics.json") for arm in arms}
-    if unmoved := [arm for arm, log in logs.items() if log.get("steps") and log.get("kept_step") == 0]:
+    if unmoved := find_unmoved(training, arms):
         verb = "keeps the weights that it" if len(unmoved) == 1 else "keep the weights that they"
         note += f" {', '.join(unmoved)} {verb} began with, as no later validation was better."
     if validation.others:
         note += f" Not compared, for want of the same questions and passages: {', '.join(validation.others)}."
     return [note]
+
+
+def find_unmoved(training: Path, arms: Sequence[str]) -> list[str]:
+    """Return the trained arms that kept the weights that they began with, as no later validation was better."""
+    logs = {arm: files.read_json(training / arm / "metrics.json") for arm in arms}
+    return [arm for arm, log in logs.items() if log.get("steps") and log.get("kept_step") == 0]
 
 
 def note_lower(name: str, outcomes: Mapping[str, Outcomes], settings: ReportArms, collection: str) -> list[str]:

@@ -2,12 +2,14 @@
 files to the stages that load them, and a folder that has changed since is refused."""
 
 import os
+import re
 from pathlib import Path
 
 from eadpr.runtime.files import sha256
 from eadpr.runtime.section import Section
 
 SIDES = ("question_encoder", "passage_encoder")  # subfolders of a folder with two encoders
+HUB_NAME = re.compile(r"\w[\w.-]{0,95}(/[\w.-]{1,96})?")
 READ = (".codes", ".json", ".model", ".safetensors", ".spm", ".txt")  # config, tokenizer and weights; no pickles
 
 

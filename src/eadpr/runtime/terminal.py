@@ -10,3 +10,8 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() or c in KEPT or unicodedata.category(c) == "Zs" else repr(c)[1:-1] for c in text
     )
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -65,6 +65,8 @@ def main(
 
 
 def _report_lines(added: Any, share: float | None) -> Iterator[str]:
+    from eadpr.runtime.terminal import counted
+
     report = added.report
     if not report:
         yield "the files were not read yet: `dvc repro` reads them"
@@ -75,7 +77,7 @@ def _report_lines(added: Any, share: float | None) -> Iterator[str]:
     for question_set, counts in sorted(report.get("sets", {}).items()):
         bare, hopeless = counts["without_positive"], counts.get("without_either", 0)
         named = {0: "each with a positive", counts["questions"]: "none with a positive"}
-        asked = f"{counts['questions']:,} question{'s' * (counts['questions'] != 1)}"
+        asked = counted(counts["questions"], "question")
         line = f"{question_set}: {asked}, {named.get(bare, f'{bare:,} without a positive')}"
         if bare > hopeless and not counts["without_answers"]:
             line += ", for which BM25 will look for one that holds an answer"
@@ -95,15 +97,18 @@ def _report_lines(added: Any, share: float | None) -> Iterator[str]:
         yield f"{question_set}: {count:,} of its questions are trained on too, word for word; results will flatter"
     if added.held_out:
         how = "by the title of the first positive where one is given, else by question"
-        yield f"own/test is held out of the questions, about {share:.0%}, {how} (test_share in {added.file})"
+        yield f"own/test is held out of the questions, about {share:.0%}, {how} (--share)"
+        if added.few:
+            yield f"for a larger test set raise test_share in {added.file}, or give --test-questions and another name"
 
 
 def _next_steps(name: str, added: Any) -> Iterator[str]:
     from eadpr.report.notes import command_for_few
+    from eadpr.runtime.terminal import counted
 
     command = command_for_few(name, answers=added.answers) if added.few else f"dvc exp run -S collection={name}"
     if added.needs_annotator:
         yield "without answers the evidence is the sentence that matters most to MODEL, a reranker or an encoder"
         command += " -S annotator.model=MODEL"
-    passages = f", {added.report['passages']:,} passages" if added.report else ""
+    passages = f", {counted(added.report['passages'], 'passage')}" if added.report else ""
     yield f"add: {name} is in {added.folder}{passages}; next: {command}"

@@ -181,6 +181,11 @@ def command(main: Callable[..., str | None]) -> Callable[..., str | None]:
     return main
 
 
+def names(pattern: str) -> Callable[[str], list[str]]:
+    """Return a completion by the names of the files and folders that a pattern finds."""
+    return lambda incomplete: sorted({path.stem for path in Path().glob(pattern) if path.stem.startswith(incomplete)})
+
+
 def declared() -> dict[str, list[str]]:
     """Return the sections of each config file of the stages in stages/, by its path as `Stage.config` has it."""
     if importlib.util.find_spec("stages") is None:  # an installed command, which Python does not search the folder for

@@ -8,6 +8,7 @@ Only the stage `configs` imports this module: a stage that read params.yaml itse
 import re
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from pydantic import ValidationError
 from eadpr.corpus.rows import excerpt
 from eadpr.runtime import stage_code
 from eadpr.runtime.files import write_json, write_text
-from eadpr.runtime.model_folders import NO_FILES, is_folder, model_files
+from eadpr.runtime.model_folders import HUB_NAME, NO_FILES, is_folder, model_files
 from eadpr.runtime.section import Section
 from eadpr.settings.checks import check_settings, compared_placebo
 from eadpr.settings.command import declared
@@ -32,7 +33,6 @@ RECIPES: dict[str, tuple[dict[str, Any], float]] = {
 }
 # Values of `model` that are neither a folder nor a hub name.
 BUILT = {"base": ("scratch",), "annotator": ("build", "none"), "reader": (None,)}
-HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
 def fill_in(settings: dict[str, Any]) -> dict[str, Any]:
@@ -61,12 +61,23 @@ def checked(kind: type[Section], values: Any, prefix: str = "") -> Any:
 def _explain(prefix: str, first: Mapping[str, Any], *more: Mapping[str, Any]) -> list[Any]:
     """Return key and reason of the first of pydantic's errors, and a pair of them for each other one."""
     key = (prefix + ".".join(str(part) for part in first["loc"] if part != "[key]")).rstrip(".")
-    reason = "unknown key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+    unknown = first["type"] == "extra_forbidden"
+    reason = f"unknown key{_suggest(*first['loc'][-2:])}" if unknown else first["msg"].removeprefix("Value error, ")
     if first["type"] == "string_type" and isinstance(first["input"], int | float):  # as the commit 4e12345
         reason += f"; put text that reads as a number in quotes: -S '{key}=\"...\"'"
     if not isinstance(first["input"], Mapping):
         reason += f" (found {excerpt(first['input'])})"
     return [key, reason, *(tuple(_explain(prefix, each)) for each in more)]
+
+
+def _suggest(*place: int | str) -> str:
+    """Ask whether the known key nearest to an unknown one was meant: of a section, or of the whole file."""
+    names = [*Settings.model_fields, *Layout.model_fields]
+    if len(place) > 1:
+        section = Settings.model_fields.get(str(place[0]))
+        names = [field.alias or name for name, field in section.annotation.model_fields.items()] if section else []
+    near = get_close_matches(str(place[-1]), names, 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -4,9 +4,11 @@ import shlex
 
 import typer
 
+from eadpr.settings.command import names
+
 
 def main(
-    name: str = typer.Argument(..., help="A study of data/studies."),
+    name: str = typer.Argument(..., help="A study of data/studies.", autocompletion=names("data/studies/*.yaml")),
     collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),

@@ -12,9 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from eadpr.settings.resolve import load, write_configs
-from eadpr.settings.yaml import PARAMS
-from eadpr.studies.overrides import make_overrides
+import typer
+
+from eadpr.settings.model import Layout
+from eadpr.settings.resolve import write_configs
+from eadpr.settings.yaml import PARAMS, completed, read_yaml
+from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides, override_key
 from eadpr.studies.provenance import edits
 
 CONFIGS = "configs"  # the stage that every edit runs; it takes a second
@@ -32,9 +35,15 @@ class Step(NamedTuple):
     reasons: list[str]
 
 
-def main() -> str:
+def main(
+    set_: list[str] = typer.Option([], "--set", "-S", help="As for dvc exp run, of a section: loss.tau1=0.5"),
+) -> str:
     """Say which settings differ from the commit, and which stages a run would run and why. Nothing is touched."""
-    values = load(PARAMS)
+    for override in set_:
+        if override_key(override).partition(".")[0] in Layout.model_fields.keys() - {"arms", "collections"}:
+            raise ValueError(f"-S {override}: DVC reads from {PARAMS} which stages there are; write it there first")
+    values = completed(apply_overrides(set_, read_yaml(PARAMS)))
+    check_effect(set_, values)
     folder = Path("data") / values["collection"] / CONFIGS
     with TemporaryDirectory() as temporary:
         write_configs(values, Path(temporary))

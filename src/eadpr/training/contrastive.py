@@ -45,7 +45,7 @@ def task(batcher: Batcher, validation: Batcher, settings: ArmSettings, steps: in
             measures = validate(state.encoders, validation, chosen, settings)
             state.log("validation", measures._asdict())
             if train.keep == "best":
-                state.keep_if_best(measures.average_rank)
+                state.keep_if_best(measures.average_rank, measures.nll)
 
     return Task(
         "train", train, steps, lesson, partial(backward, settings=settings), validate=validate_state,

@@ -10,6 +10,7 @@ import transformers
 from safetensors import safe_open
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from eadpr.runtime.model_folders import HUB_NAME, is_folder
 from eadpr.training.self_description import UNLIMITED
 
 ADAPTERS = "adapter_config.json"  # peft's
@@ -32,6 +33,8 @@ def load_whole(
     the device meta, as its config.json says, and all but the weights is checked.
     """
     label = f"{setting} {name!r}"
+    if not is_folder(name) and not HUB_NAME.fullmatch(name):
+        raise ValueError(f"{label} is neither a folder nor a name of the Hub, such as bert-base-uncased")
     adapters = f"{label} holds adapters ({ADAPTERS}); merge them first, as peft's merge_and_unload does"
     if (Path(name) / ADAPTERS).exists():  # transformers would load the base that they name, or leave them out
         raise ValueError(adapters)

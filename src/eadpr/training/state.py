@@ -33,7 +33,7 @@ class TrainingState:
         self.optimizer = adamw(self.modules, settings)
         self.step = 0
         self.series: dict[str, list[tuple[int, float]]] = {}
-        self.best_rank = float("inf")
+        self.best = (float("inf"), float("inf"))  # average rank, and where ranks are equal the loss
         self.best_step: int | None = None
         self._best: list[dict[str, Tensor]] | None = None
 
@@ -41,9 +41,9 @@ class TrainingState:
         for name, value in values.items():
             self.series.setdefault(f"{kind}/{name}", []).append((self.step, value))
 
-    def keep_if_best(self, average_rank: float) -> None:
-        if average_rank < self.best_rank:
-            self.best_rank, self.best_step = average_rank, self.step
+    def keep_if_best(self, average_rank: float, nll: float = 0.0) -> None:
+        if (average_rank, nll) < self.best:
+            self.best, self.best_step = (average_rank, nll), self.step
             self._best = [{name: value.clone() for name, value in _learnt(m).items()} for m in self.modules]
 
     def use_best(self) -> None:
@@ -59,14 +59,14 @@ class TrainingState:
             "optimizer": self.optimizer.state_dict(),
             "step": self.step,
             "series": self.series,
-            "best": (self.best_rank, self.best_step, self._best),
+            "best": (self.best, self.best_step, self._best),
         }
 
     def restore(self, saved: dict) -> None:
         self._load(saved["weights"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.step, self.series = saved["step"], saved["series"]
-        self.best_rank, self.best_step, self._best = saved["best"]
+        self.best, self.best_step, self._best = saved["best"]
 
 
 def _learnt(module: torch.nn.Module) -> dict[str, Tensor]:

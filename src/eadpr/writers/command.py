@@ -27,13 +27,13 @@ def main(
     from eadpr.writers import ask
     from eadpr.writers.config import Endpoint
 
+    passages = ask.read_passages(source, parse_columns(columns), split_words)  # before a model is looked for
     if url:
         sampling = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 256, "prompt": "{text}"}
         server = Endpoint(url=url, model=model, key_variable=key_variable, **sampling)
         write, form = ask.write_by_endpoint(server, seed), prompt or ask.ENDPOINT_PROMPT
     else:
         write, form = ask.write_by_seq2seq(model), prompt or ask.SEQ2SEQ_PROMPT
-    passages = ask.read_passages(source, parse_columns(columns), split_words)
     counts = ask.ask_passages(passages, write, form, out, per_passage=per_passage, within=within, seed=seed)
     dropped = [f"{count:,} {reason}" for reason, count in counts.items() if reason not in ("asked", "kept") and count]
     kept = f"{counts['kept']:,} of {counts['asked']:,} questions kept ({', '.join(dropped) or 'all'})"

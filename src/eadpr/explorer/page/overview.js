@@ -1,12 +1,16 @@
 /* The overview of a question set: what was found in a sentence, ranking and awareness of every arm, what it rests on. */
 import { h, per100, signed, swatch, term } from "./dom.js";
+import { loadQuestion } from "./data.js";
 import { FIXED } from "./state.js";
+import { left } from "./select.js";
+import { explains } from "./question.js";
 import { topK } from "./plot.js";
 
 export function overview(data, state, go) {
   const of = data.overview[state.set];
   const questions = `${state.set}: ${data.sets[state.set].length.toLocaleString("en")} questions`;
   const [headline, ...more] = data.notes.headlines[state.set];
+  const won = { view: "questions", hit: [state.a], miss: [state.b], k: 1 };
   const kinds = [false, true].map((aware) => Object.keys(data.metrics).filter((metric) => data.metrics[metric][2] === aware));
   return [
     h("h2", { id: "headline" }, headline || questions),
@@ -15,13 +19,22 @@ export function overview(data, state, go) {
     h("div", { class: "beside" }, block(data, state, "Ranking", kinds[0]), topK(data, state)),
     kinds[1].length > 0 && block(data, state, "Answer awareness", kinds[1]),
     footnote(data, of),
-    h("p", { class: "next" }, h("button", { type: "button", class: "main",
-      click: () => go({ view: "questions", hit: [state.a], miss: [state.b], k: 1 }) },
-    `Questions that ${state.a} gets right and ${state.b} does not`)),
+    h("p", { class: "next" }, h("button", { type: "button", class: "main", click: () => go(won) },
+      `Questions that ${state.a} gets right and ${state.b} does not`), " ",
+    h("button", { type: "button", click: async () => go({ ...won, question: await example(data, { ...state, ...won }) }) }, "An example of these")),
     [...data.notes.collection, ...data.notes.sets[state.set]].map(note),
     h("details", {}, h("summary", {}, "What these figures rest on, and what was left out"),
       h("pre", { class: "wide", tabindex: 0, role: "region", "aria-label": "Counts" }, data.notes.counts)),
   ].filter(Boolean);
+}
+
+/* The first question left that the arm ranks right because of its evidence, else the first one. */
+async function example(data, state) {
+  const rows = left(data, state);
+  for (const place of rows) {
+    if (explains(await loadQuestion(data, place), data.arms.indexOf(state.a))) return data.ids[place];
+  }
+  return data.ids[rows[0]] || "";
 }
 
 function about(data, questions) {

@@ -151,18 +151,31 @@ function digitsOf(scores) {
   return scores.every((score) => Math.abs(score) <= 1.001) ? 4 : 2;
 }
 
-/* Where the passage stands as it is, without its evidence and without another sentence, among the other passages shown. */
-function verdict({ scores, passage: number }, place, ranking) {
-  const forms = [["positive", ""], ["distractor", "without its evidence "], ["placebo", "without another sentence "]];
-  if (!ranking.length || forms.some(([form]) => (scores[form]?.[place] ?? null) === null)) return "";
-  const rank = (form) => {
-    const ranked = ranking.find(({ passage }) => passage.number === number);
-    if (ranked && form === "positive") return ordinal(ranked.rank);
-    const others = ranking.filter((other) => other !== ranked);
+const VERDICT = { positive: "", distractor: "without its evidence ", placebo: "without another sentence " };
+
+/* Where the passage stands as it is, without its evidence and without another sentence, among the other passages shown:
+   its rank, or the number of those, all above it, as a negative number. Nothing where a form has no score. */
+function ranksOf({ scores, passage: number }, place, ranking) {
+  if (!ranking.length || Object.keys(VERDICT).some((form) => (scores[form]?.[place] ?? null) === null)) return null;
+  const ranked = ranking.find(({ passage }) => passage.number === number);
+  const others = ranking.filter((other) => other !== ranked);
+  return Object.keys(VERDICT).map((form) => {
+    if (ranked && form === "positive") return ranked.rank;
     const above = others.filter(({ score }) => score > scores[form][place]).length;
-    return above < others.length ? ordinal(above + 1) : `below ${ordinal(above)}`;
-  };
-  return forms.map(([form, words]) => `${words}${rank(form)}`).join("; ");
+    return above < others.length ? above + 1 : -above;
+  });
+}
+
+function verdict(one, place, ranking) {
+  const words = Object.values(VERDICT);
+  return (ranksOf(one, place, ranking) || []).map((rank, i) => `${words[i]}${rank < 0 ? `below ${ordinal(-rank)}` : ordinal(rank)}`).join("; ");
+}
+
+/* Whether the arm ranks the positive first, as long as its evidence is there: both cuts are alike otherwise. */
+export function explains({ positives, rankings }, place) {
+  const one = positives.find(({ scores }) => scores.positive);
+  const [whole, without, other] = (one && ranksOf(one, place, rankings[place])) || [];
+  return whole === 1 && other === 1 && without !== 1;
 }
 
 function ranksOfForms(one, places, rankings) {

@@ -1,0 +1,62 @@
+"""Write the data of `eadpr demo` from the page of a run: python -m docs.demo reports/atlas.html"""
+
+import base64
+import json
+import re
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+from eadpr.explorer.command import DATA
+
+QUESTIONS, DEPTH = 60, 10  # of the page; passages of each ranking
+COLUMNS = ("ids", "questions", "answers", "hops", "types", "hop_types", "relations")  # a value for each question
+Page = tuple[dict[str, Any], list[Any], list[Any]]  # columns, details of questions, texts of passages
+PACKED = re.compile(r'<script type="text/plain" id="([a-z]+)(\d*)">([^<]*)</script>')
+
+
+def read(page: Path) -> Page:
+    """Return what `eadpr.explorer.page` packed into a page."""
+    parts: dict[str, list[Any]] = {"columns": [], "details": [], "texts": []}
+    for kind, _, packed in PACKED.findall(page.read_text(encoding="utf-8")):
+        value = json.loads(zlib.decompress(base64.b64decode(packed)))
+        parts[kind] += [value] if kind == "columns" else value
+    return parts["columns"][0], parts["details"], parts["texts"]
+
+
+def shorten(page: Page) -> Page:
+    """Return the page of some questions, evenly spaced, with the first passages of their rankings."""
+    columns, details, texts = page
+    count = len(columns["ids"])
+    kept = range(0, count, max(1, count // QUESTIONS))[:QUESTIONS]
+    short = columns | {name: [columns[name][i] for i in kept] for name in COLUMNS}
+    short |= {
+        "depth": DEPTH,
+        "sets": {name: [n for n, i in enumerate(kept) if i in set(rows)] for name, rows in columns["sets"].items()},
+        "first": [[ranks[i] for i in kept] for ranks in columns["first"]],
+        "values": {
+            metric: [[[part[i] for i in kept] for part in of_arm] for of_arm in arms]
+            for metric, arms in columns["values"].items()
+        },
+    }
+    note = f"**A demonstration**: {len(kept)} of {count:,} questions can be looked at; the figures above are of all."
+    short["notes"] = columns["notes"] | {"collection": [note, *columns["notes"]["collection"]]}
+    chosen, numbers = [details[i] for i in kept], {}
+    for question in chosen:
+        question["ranked"] = [ranking[:DEPTH] for ranking in question["ranked"]]
+        shown = [row[0] for ranking in question["ranked"] for row in ranking]
+        for number in [*shown, *(positive["passage"] for positive in question["positives"])]:
+            numbers.setdefault(number, len(numbers))
+        question["ranked"] = [[[numbers[row[0]], *row[1:]] for row in ranking] for ranking in question["ranked"]]
+        question["hits"] = [[numbers[n], edges] for n, edges in question["hits"] if n in numbers]
+        question["relevant"] = [numbers[n] for n in question["relevant"] if n in numbers]
+        for positive in question["positives"]:
+            positive["passage"] = numbers[positive["passage"]]
+    return short, chosen, [texts[number] for number in numbers]
+
+
+if __name__ == "__main__":
+    text = json.dumps(shorten(read(Path(sys.argv[1]))), ensure_ascii=False, separators=(",", ":"))
+    DATA.write_bytes(zlib.compress(text.encode(), 9))
+    print(f"{DATA}: {DATA.stat().st_size:,} bytes")
