@@ -33,15 +33,10 @@ def load_whole(
     the device meta, as its config.json says, and all but the weights is checked.
     """
     label = f"{setting} {name!r}"
-    if not is_folder(name) and not HUB_NAME.fullmatch(name):
-        raise ValueError(f"{label} is neither a folder nor a name of the Hub, such as bert-base-uncased")
     adapters = f"{label} holds adapters ({ADAPTERS}); merge them first, as peft's merge_and_unload does"
     if (Path(name) / ADAPTERS).exists():  # transformers would load the base that they name, or leave them out
         raise ValueError(adapters)
-    if Path(name).is_dir() and not any(Path(name).glob("*.safetensors")):
-        raise ValueError(
-            f"{label} holds no *.safetensors; weights of another kind can run code: eadpr convert {name} --out NEW"
-        )
+    _check_name(name, label)
     safe = {"trust_remote_code": False, "revision": revision or "main"}
     with as_value_error(f"{label} cannot be loaded by {kind.__name__}"):
         config = AutoConfig.from_pretrained(name, **OUTPUTS, **safe)
@@ -97,6 +92,15 @@ def as_value_error(failure: str) -> Iterator[None]:
         yield
     except Exception as error:  # the libraries below transformers raise `Exception` itself, too
         raise ValueError(f"{failure} ({' '.join(f'{type(error).__name__}: {error}'.split())[:300]})") from error
+
+
+def _check_name(name: str, label: str) -> None:
+    if not is_folder(name) and not HUB_NAME.fullmatch(name):
+        raise ValueError(f"{label} is neither a folder nor a name of the Hub, such as bert-base-uncased")
+    if is_folder(name) and not any(Path(name).glob("*.safetensors")):
+        raise ValueError(
+            f"{label} holds no *.safetensors; weights of another kind can run code: eadpr convert {name} --out NEW"
+        )
 
 
 def _check_config(config: PreTrainedConfig) -> None:
