@@ -4,8 +4,8 @@ from eadpr.settings.command import stage
 
 
 @stage(ranking="C/rankings/{ranking}", reader="C/readers/{reader}", out="C/readings/{reader}/{ranking}")
-def main(read, sets, machine, *, records, ranking, reader, out):
+def main(read, machine, *, records, ranking, reader, out):
     from eadpr.readers.answer import answer_questions
 
-    count = answer_questions(records, ranking, reader, out, settings=read, sets=sets, hardware=machine)
+    count = answer_questions(records, ranking, reader, out, settings=read, hardware=machine)
     return f"read: {reader.name} answered {count:,} questions from {ranking.name}"

@@ -40,7 +40,7 @@ SETS = Sets(train=[], evaluate=["main/dev", "more/dev"], annotator=[])
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=3, ndcg_at=3, recall_at=[2], all_at=[2, 3])
 NOTHING = MeasuredBy(by=[], trainings={})
 COUNTS = Robustness(counts=[0, 1, 3])
-READ = Read(top_k=[5], paths=3, questions=None, seed=0, answer_tokens=10, path_answer_tokens=16, output_tokens=10)
+READ = Read(top_k=[5], paths=3, answer_tokens=10, path_answer_tokens=16, output_tokens=10)
 REPORT = ReportArms(
     trainings={"dpr": ["dpr"], "eadpr": ["eadpr"]}, fused=[], columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
     differences=["top1", "mrr3", "aa"], by={"type": ["aa", "top1"]}, baseline="dpr", compare={}, resamples=200,

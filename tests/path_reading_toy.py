@@ -15,7 +15,7 @@ LEARNING = READER.model_copy(update={
     "kind": "paths", "tokens": 48, "question_tokens": 8, "seed": 5, "epochs": 2, "steps": 3, "batch_size": 4,
     "max_grad_norm": 1.0, "dropout": 0.1, "attention_dropout": 0.1,
 })  # fmt: skip
-READ = Read(top_k=[1, 2], paths=3, questions=None, seed=0, answer_tokens=9, path_answer_tokens=4, output_tokens=8)
+READ = Read(top_k=[1, 2], paths=3, answer_tokens=9, path_answer_tokens=4, output_tokens=8)
 QUESTIONS = 20
 TRAINED = 15  # questions of toy/train, the others are toy/dev
 

@@ -19,7 +19,7 @@ READER = Reader.model_validate({
     "warmup_steps": None, "adam_beta1": 0.9, "adam_beta2": 0.999, "adam_eps": 1e-8, "weight_decay": 0.0,
     "max_grad_norm": 2.0, "dropout": 0.0, "attention_dropout": 0.0,
 })  # fmt: skip
-READ = Read(top_k=[1, 2, 4], paths=3, questions=None, seed=0, answer_tokens=6, path_answer_tokens=9, output_tokens=8)
+READ = Read(top_k=[1, 2, 4], paths=3, answer_tokens=6, path_answer_tokens=9, output_tokens=8)
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 

@@ -1,6 +1,5 @@
-"""Rankings for other tools: what ir_measures reads, and DPR's retrieval JSON."""
+"""Rankings for other tools: what ir_measures reads."""
 
-import json
 import math
 
 import ir_measures
@@ -19,9 +18,8 @@ from tests import small_collection as small
 
 def exported(folder, **changes):
     """Export the ranking of a folder to its folder `out`."""
-    options = {"tag": "eadpr", "sets": (), "formats": list(exports.FILES)} | changes
     paths = (folder / "ranking.parquet", folder, folder / "positives.parquet", folder / "out")
-    counts = exports.export(*paths, **options)
+    counts = exports.export(*paths, **{"sets": ()} | changes)
     return {path.name: count for path, count in counts.items()}
 
 
@@ -73,7 +71,7 @@ def test_ir_measures_agrees_by_id_and_by_answer(ranked):
     """Grades are 1 to 3. What BM25 found, and a question that was not asked, is in neither of the qrels."""
     folder, rows, positives = ranked
     counts = exported(folder)
-    assert (counts["run.trec"], counts["qrels-ids.trec"], counts["retrieval.json"]) == (4_000, len(positives), 40)
+    assert (counts["run.trec"], counts["qrels-ids.trec"]) == (4_000, len(positives))
     by_id, by_answer = ({row.question_id: {} for row in rows} for _ in range(2))
     for i, positive in enumerate(positives):
         by_id[positive.question_id][positive.passage_id] = 1 + i % 3
@@ -122,59 +120,37 @@ def described(tmp_path):
     return tmp_path
 
 
-def test_run_and_retrieval_json_by_hand(described):
-    exported(described)
-    run = "q1 Q0 p3 1 82.1 eadpr\nq1 Q0 p1 2 82.09999 eadpr\nq2 Q0 p2 1 -0.125 eadpr\nq2 Q0 p3 2 -0.12500001 eadpr\n"
-    assert (described / "out" / "run.trec").read_text() == run
-    ada = {"id": "p1", "title": "Ada", "text": "Born in “London”.\u2028She wrote.", "score": "82.1", "has_answer": True}
-    jose = {"id": "p2", "title": "", "text": 'No answer, "quoted"\n\tand José', "score": "-0.125", "has_answer": True}
-    other = {"id": "p3", "title": "London", "text": "The title is not searched", "has_answer": False}
-    assert json.loads((described / "out" / "retrieval.json").read_text()) == [
-        {"question": "Where’s Ada born?", "answers": ["London"], "ctxs": [other | {"score": "82.1"}, ada]},
-        {"question": "which", "answers": ["jos."], "ctxs": [jose, other | {"score": "-1e-07"}]},
-    ]
+def test_a_run_by_hand(described):
+    """It is called as the folder of its ranking, in one word; equal scores fall."""
+    folder = described / "my eadpr"
+    folder.mkdir()
+    (described / "ranking.parquet").rename(folder / "ranking.parquet")
+    assert run_command(described, folder / "ranking.parquet").exit_code == 0
+    scores = ["q1 Q0 p3 1 82.1", "q1 Q0 p1 2 82.09999", "q2 Q0 p2 1 -0.125", "q2 Q0 p3 2 -0.12500001"]
+    assert (described / "out" / "run.trec").read_text() == "".join(f"{score} my_eadpr\n" for score in scores)
     tables.write(described / "ranking.parquet", Ranked, [])
     assert set(exported(described).values()) == {0}
-    assert json.loads((described / "out" / "retrieval.json").read_text()) == []
 
 
-def spoil(folder, how):
-    match how:
-        case "space":
-            tables.write(folder / "passages.parquet", Passage, [Passage("a b", "", "In Rome.", None)])
-            tables.write(folder / "ranking.parquet", Ranked, [Ranked("q1", "a b", 1, 1.0)])
-        case "records":
-            tables.write(folder / "ranking.parquet", Ranked, [Ranked("q9", "p1", 1, 1.0)])
-        case "set":
-            tables.write(folder / "question_sets.parquet", SetMember, [SetMember("toy", "train", "unranked")])
-
-
-@pytest.mark.parametrize(("how", "words", "said"), [
-    ("space", [], "'a b' is not one word"), ("", ["--tag", "a b"], "'a b' is not one word"),
-    ("records", [], "question 'q9' is in none of the sets"),
-    ("set", ["--set", "toy/train"], r"ranking\.parquet ranks no question of toy/train"),
-    ("", ["--set", "toy/none"], "toy/none"),
+@pytest.mark.parametrize(("spoiled", "words", "said"), [
+    (Ranked("q9", "p1", 1, 1.0), [], "question 'q9' is in none of the sets"),
+    (SetMember("toy", "train", "unranked"), ["--set", "toy/train"], r"ranking\.parquet ranks no question of toy/train"),
+    (None, ["--set", "toy/none"], "toy/none"),
 ])  # fmt: skip
-def test_a_refused_export_leaves_all_files_as_they_were(described, how, words, said):
-    spoil(described, how)
+def test_a_refused_export_leaves_all_files_as_they_were(described, spoiled, words, said):
+    if spoiled:
+        name = "ranking" if isinstance(spoiled, Ranked) else "question_sets"
+        tables.write(described / f"{name}.parquet", type(spoiled), [spoiled])
     (out := described / "out").mkdir()
     (out / "run.trec").write_text("before")
-    done = run_command(described, *words)
+    done = run_command(described, described / "ranking.parquet", *words)
     with pytest.raises(ValueError, match=said):
         raise done.exception
     assert [(path.name, path.read_text()) for path in out.iterdir()] == [("run.trec", "before")]
 
 
-def run_command(folder, *words):
+def run_command(folder, ranking, *words):
     app = typer.Typer()
     app.command()(export.main)
-    given = ["--ranking", folder / "ranking.parquet", "--records", folder, "--positives", folder]
+    given = ["--ranking", ranking, "--records", folder, "--positives", folder]
     return CliRunner().invoke(app, [str(word) for word in (*given, "--out", folder / "out", *words)])
-
-
-@pytest.mark.parametrize("words", [(), ("--tag", "mine")])
-def test_a_run_is_called_as_the_folder_of_its_ranking_or_the_tag(described, words):
-    done = run_command(described, "--format", "run", *words)
-    assert done.exit_code == 0, done.exception
-    (path,) = (described / "out").iterdir()
-    assert {line.split()[-1] for line in path.read_text().splitlines()} == {words[-1] if words else described.name}

@@ -29,7 +29,7 @@ from eadpr.supervision.config import Recipe
 from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.training import loop
 from tests import reading_toy
-from tests.reading_toy import READ, READER, SETS, write_reading
+from tests.reading_toy import READ, READER, write_reading
 from tests.supervision_toy import RECIPE
 from tests.toy_records import question
 from tests.training_toy import CITIES, MACHINE, NAMES, series
@@ -165,7 +165,7 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     right = [answer == CITIES[i % len(CITIES)].lower() for answer, i in zip(answers, learnt, strict=True)]
     assert sum(right) >= 12
     paths = toy / "records", toy / "ranking", tmp_path / "reader", tmp_path / "reading"
-    assert answer_questions(*paths, settings=READ, sets=SETS, hardware=MACHINE) == len(EVALUATED)
+    assert answer_questions(*paths, settings=READ, hardware=MACHINE) == len(EVALUATED)
     found = list(tables.rows(tmp_path / "reading/predictions.parquet", Prediction))
     assert len(found) == len(EVALUATED) * len(READ.top_k)
     assert all(row.passage_id is None and row.answer_score < 0 for row in found)

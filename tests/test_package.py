@@ -132,7 +132,7 @@ def asked(name: str) -> dict[str, Requirement]:
 
 @pytest.mark.parametrize(("extras", "file"), [
     (("", "awareness", "pipeline"), "requirements.txt"), (("gpu",), "requirements/gpu.txt"),
-    (("lora",), "requirements/lora.txt"), (("ray",), "requirements/ray.txt"),
+    (("ray",), "requirements/ray.txt"),
 ])  # fmt: skip
 def test_the_pins_of_the_pipeline_lie_in_the_ranges(extras, file):
     """They are the same libraries, so that what the pipeline is tested with is what others may install."""

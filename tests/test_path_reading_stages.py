@@ -32,7 +32,7 @@ def toy(tmp_path_factory):
 
 
 def answer(toy: Path, ranking: Path, reader: Path, out: Path) -> int:
-    return answer_questions(toy / "records", ranking, reader, out, settings=READ, sets=EVALUATED, hardware=HARDWARE)
+    return answer_questions(toy / "records", ranking, reader, out, settings=READ, hardware=HARDWARE)
 
 
 @pytest.fixture(scope="module")

@@ -221,7 +221,7 @@ def test_the_loss_is_the_sum_of_its_terms_and_falls(trained):
 
 def test_a_trained_reader_finds_the_planted_answers(toy, trained, tmp_path):
     paths = toy / "records", toy / "ranking", trained / "reader", tmp_path / "reading"
-    assert answer_questions(*paths, settings=READ, sets=SETS, hardware=MACHINE) == 5
+    assert answer_questions(*paths, settings=READ, hardware=MACHINE) == 5
     found = {(row.question_id, row.top_k): row for row in tables.rows(paths[3] / "predictions.parquet", Prediction)}
     texts = {q: f"{NAMES[q]} was born in {CITIES[q % len(CITIES)]}." for q in EVALUATED}
     for q in EVALUATED:
@@ -249,7 +249,7 @@ def test_the_answer_is_that_of_the_selected_passage_whatever_is_surer_of_its_spa
 def test_a_reading_that_died_goes_on(toy, trained, tmp_path, monkeypatch):
     def answer(out: Path) -> None:
         paths = toy / "records", toy / "ranking", trained / "reader", out / "reading"
-        answer_questions(*paths, settings=READ, sets=SETS, hardware=MACHINE)
+        answer_questions(*paths, settings=READ, hardware=MACHINE)
 
     assert_shards_go_on(answer, "readings", folder=tmp_path, monkeypatch=monkeypatch)
 

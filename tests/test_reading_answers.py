@@ -1,13 +1,11 @@
-"""When a predicted answer is right, and which questions are read."""
+"""When a predicted answer is right."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.readers.evaluate import exact_match, f1
-from eadpr.readers.selection import sample_questions
 from eadpr.text.answers import exact_match_normal
-from tests.reading_toy import READ
 
 pytestmark = pytest.mark.readers
 
@@ -61,22 +59,3 @@ def test_f1_equals_precision_and_recall_counted_one_by_one(prediction, answer):
         expected = 1.0
     assert f1(prediction, [answer]) == pytest.approx(expected)
     assert not exact_match(prediction, [answer]) or f1(prediction, [answer]) == 1.0
-
-
-IDS = st.lists(st.text(min_size=1), unique=True)
-
-
-def of(questions: int | None, seed: int = 0):
-    return READ.model_copy(update={"questions": questions, "seed": seed})
-
-
-@given(IDS, IDS, st.integers(1, 9), st.integers(0, 3))
-def test_fewer_questions_are_among_more_and_stay_in_their_order(one, two, most, seed):
-    members = {"a/dev": one, "b/dev": two}
-    assert sample_questions(members, of(None)) == members
-    found, more = sample_questions(members, of(most, seed)), sample_questions(members, of(most + 1, seed))
-    for name, ids in members.items():
-        assert len(found[name]) == min(most, len(ids))
-        assert set(found[name]) <= set(more[name])
-        assert found[name] == [i for i in ids if i in found[name]]
-    assert sample_questions({"a/dev": one[::-1]}, of(most, seed))["a/dev"] == found["a/dev"][::-1]

@@ -5,14 +5,12 @@ import sys
 from pathlib import Path
 
 from eadpr.runtime.machine import settle
-from eadpr.training.config import Lora
 from tests.training_toy import DPR, EADPR, EVIDENCE, MACHINE, SETTINGS, TRAIN
 
 # No dropout, whose units differ between one process and several; and with Adam's 1e-8 a gradient that is 0 but for its
 # rounding, as that of the biases of keys, would move weights as far as any other.
 PLAIN = {"dropout": 0.0, "attention_dropout": 0.0, "adam_eps": 1e-3, "batch_size": 5, "keep": "best"}
 STOPPED = EADPR.model_copy(update={"stop_gradient": "question"})
-LORA = Lora(rank=2, alpha=6.0, dropout=0.0, modules="auto")
 SYMMETRIC = EADPR.model_copy(update={"stop_gradient": "symmetric"})
 CASES = {  # loss, shared, changes of `train`
     "dpr": (DPR, False, {}),
@@ -25,7 +23,6 @@ CASES = {  # loss, shared, changes of `train`
     "token": (EVIDENCE, True, {"gradient_cache": 60}),
     "cosine": (EADPR, True, {"gradient_cache": 60}),
     "layers": (EADPR, False, {"layers": 1}),
-    "adapters": (EADPR, False, {"lora": LORA, "gradient_checkpointing": True, "keep": "last", "learning_rate": 0.02}),
 }
 
 

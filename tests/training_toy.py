@@ -33,7 +33,7 @@ DPR = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0})
 EVIDENCE = DPR.model_copy(update={"rest": 0.5})  # of unit token
 TRAIN = Train(
     seed=3, epochs=1, steps=6, step_factor=1.0, batch_size=4, processes=1, gradient_cache=None,
-    gradient_checkpointing=False, lora=None, hard_negatives=1, learning_rate=2e-3, warmup_steps=None, adam_beta1=0.9,
+    hard_negatives=1, learning_rate=2e-3, warmup_steps=None, adam_beta1=0.9,
     adam_beta2=0.999, adam_eps=1e-8, weight_decay=0.0, max_grad_norm=2.0, freeze="none", layers=None,
     shuffle_questions=False, shuffle_passages=False, upsample={}, dropout=0.1, attention_dropout=0.1, keep="last",
     validate_every=3, validation_questions=4, validation_hard_negatives=2,

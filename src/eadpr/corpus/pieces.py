@@ -3,16 +3,18 @@
 In scripts without spaces each character counts as a word.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 import regex
 
 from eadpr.corpus.rows import GivenPassage
 from eadpr.storage.records import Span
-from eadpr.text.answers import STOPS, UNSPACED
+from eadpr.text.answers import UNSPACED
+from eadpr.text.spans import sentences
 
 _WORD = regex.compile(rf"[{UNSPACED}]\p{{M}}*|[^\s{UNSPACED}]+")
-_SENTENCE_END = regex.compile(rf"""[.!?…{STOPS}]["'”’»)\]]*$""")
 
 
 def cut_passages(documents: Iterable[GivenPassage], words: int) -> Iterator[GivenPassage]:
@@ -47,16 +49,7 @@ def cut_text(text: str, words: int) -> list[Span]:
 
 def _sentences(text: str, spans: list[Span], words: int) -> Iterator[list[Span]]:
     """Yield the words of each sentence, or of each part of at most `words` words of a longer one."""
-    sentence: list[Span] = []
-    for word, following in zip(spans, [*spans[1:], None], strict=True):
-        sentence.append(word)
-        if following is None or len(sentence) == words or _is_sentence_end(text, word, following):
-            yield sentence
-            sentence = []
-
-
-def _is_sentence_end(text: str, word: Span, following: Span) -> bool:
-    if "\n" in text[word.end : following.start]:
-        return True
-    # A lower-case letter after a full stop is an abbreviation's.
-    return bool(_SENTENCE_END.search(text[word.start : word.end])) and not text[following.start].islower()
+    ends = [sentence.end for sentence in sentences(text)]
+    for _, group in groupby(spans, key=lambda word: bisect_left(ends, word.end)):
+        sentence = list(group)
+        yield from (sentence[first : first + words] for first in range(0, len(sentence), words))

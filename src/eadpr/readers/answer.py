@@ -4,7 +4,7 @@ A passage is a path of length one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, count, islice
+from itertools import count, islice
 from pathlib import Path
 
 import torch
@@ -17,22 +17,21 @@ from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
 from eadpr.readers.inputs import Input
 from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.readers.scores import PathScores
-from eadpr.readers.selection import PathRows, path_rows, ranking_table, read_ranked_paths, sample_questions
+from eadpr.readers.selection import PathRows, path_rows, ranking_table, read_ranked_paths
 from eadpr.runtime import cache, files, parallel
 from eadpr.runtime import machine as machines
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
-from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.questions import read_question_ids, read_questions
+from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Question
 
 SHARD = 64  # questions: what a kill can cost
 
 
 def answer_questions(
-    records: Path, ranking: Path, reader: Path, out: Path, *, settings: Read, sets: Sets, hardware: Machine
+    records: Path, ranking: Path, reader: Path, out: Path, *, settings: Read, hardware: Machine
 ) -> int:
     """Write predictions.parquet to the folder `out`; return the number of questions.
 
@@ -44,9 +43,7 @@ def answer_questions(
     settings, of_paths = settings.for_reader(model.settings), model.settings.of_paths
     answerer = ANSWERERS[model.settings.kind](model, store, settings, hardware)
     table = ranking_table(ranking, "evaluate", hops=of_paths)
-    members = {name: read_question_ids(records / "question_sets.parquet", [name]) for name in sets.evaluate}
-    sample = frozenset(chain.from_iterable(sample_questions(members, settings).values()))
-    ids = [question_id for question_id, _ in read_ranked_paths(table, depth=1) if question_id in sample]
+    ids = [question_id for question_id, _ in read_ranked_paths(table, depth=1)]
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
 
     def answer(shard: list[tuple[str, list[list[str]]]], advance: Callable[[int], None]) -> Iterator[Prediction]:
@@ -56,7 +53,7 @@ def answer_questions(
 
     inputs = [records / "passages.parquet", records / "questions.parquet", table, reader]
     with cache.workspace("readings", machines.key(__file__, inputs, ids, settings, hardware)) as folder:
-        ranked = (row for row in read_ranked_paths(table, settings.top_k[-1]) if row[0] in questions)
+        ranked = read_ranked_paths(table, settings.top_k[-1])
         done = min(SHARD * sum(1 for _ in folder.glob("*.parquet.sha256")), len(ids))
         with (
             files.new_folder(out) as temporary,

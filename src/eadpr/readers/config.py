@@ -61,13 +61,10 @@ class PathReader(Reader):
 
 class Read(Section):
     """`top_k` are the numbers of passages to answer from, which are put in order. A reader of paths reads `paths` of
-    them, and its answers have at most `path_answer_tokens`. At most `questions` of each question set are read, None:
-    all; `seed` draws them."""
+    them, and its answers have at most `path_answer_tokens`."""
 
     top_k: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1), AfterValidator(lambda ks: sorted({*ks}))]
     paths: int = Field(ge=1)
-    questions: int | None = Field(ge=1)
-    seed: int = Field(ge=0)
     answer_tokens: int = Field(ge=1)
     path_answer_tokens: int = Field(ge=1)
     output_tokens: int = Field(ge=1)
@@ -79,7 +76,5 @@ class Read(Section):
 
     def for_reader(self, reader: Reader) -> Self:
         """Return the settings of this reader: a reader of paths reads `paths` for every question."""
-        if not reader.of_paths:
-            return self
-        changes = {"top_k": [self.paths], "questions": None, "answer_tokens": self.path_answer_tokens}
-        return self.model_copy(update=changes)
+        changes = {"top_k": [self.paths], "answer_tokens": self.path_answer_tokens}
+        return self.model_copy(update=changes) if reader.of_paths else self

@@ -1,11 +1,11 @@
 """The stage `evaluate_reading`: metrics of a reader's answers, for every question, as a table of outcomes.
 
 A reader of passages has `em_5`, `f1_5` and so on, by the number of passages read: exact match and F1 of SQuAD's
-evaluation (Rajpurkar et al., 2016), as usual for open-domain questions (Karpukhin et al., 2020, section 6.1); all
-questions of a set's sample count. A reader of paths has HotpotQA's official metrics (Yang et al., 2018;
-hotpot_evaluate_v1) under their names: `em`, `f1`, `prec`, `recall` for answers, with `sp_` for supporting facts
-(`Sentence`, counted from 0), with `joint_` for both; only questions with hops count. A question without a prediction,
-or without answers, counts as wrong. `read` is 1 for a question with a prediction, `no_answers` for one without answers.
+evaluation (Rajpurkar et al., 2016), as usual for open-domain questions (Karpukhin et al., 2020, section 6.1). A reader
+of paths has HotpotQA's official metrics (Yang et al., 2018; hotpot_evaluate_v1) under their names: `em`, `f1`, `prec`,
+`recall` for answers, with `sp_` for supporting facts (`Sentence`, counted from 0), with `joint_` for both; only
+questions with hops count. A question without a prediction, or without answers, counts as wrong. `read` is 1 for a
+question with a prediction, `no_answers` for one without answers.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +19,6 @@ from eadpr.corpus.formats.hotpot import passage_id
 from eadpr.evaluation.outcomes import Values, load_questions, read_members, write
 from eadpr.readers.config import Read
 from eadpr.readers.predictions import Prediction, Sentence
-from eadpr.readers.selection import sample_questions
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.questions import read_questions
@@ -113,8 +112,7 @@ def evaluate_reading(
     `reading` is the folder of predictions.parquet. Return the number of questions per set, for a reader of paths only
     questions with hops; raises ValueError if there are none.
     """
-    members = read_members(records, sets.evaluate)
-    evaluated = load_questions(records, members if of_paths else sample_questions(members, settings))
+    evaluated = load_questions(records, read_members(records, sets.evaluate))
     questions = list(evaluated.records(records))
     rows = list(tables.rows(reading / "predictions.parquet", Prediction))
     if of_paths:

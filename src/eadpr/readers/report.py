@@ -36,8 +36,6 @@ def report_readers(
             parts += tables_of_paths(measured, rows, path_pairs, sampling, sets.evaluate)
         else:
             parts.append(f"# Answers of the reader {reader}")
-            if read.questions is not None:
-                parts.append(f"At most {read.questions:,} questions of each set are read, the same from every ranking.")
             awareness = average_trainings(trainings[trainings["metric"].isin(AWARE)], rows)
             for name in sets.evaluate:
                 parts += tables_of_passages(measured, select_set(awareness, name), rows, pairs, sampling, read, name)

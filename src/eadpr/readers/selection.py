@@ -1,13 +1,11 @@
 """Questions with the passages or paths that a ranking gives them, to train readers on and to read."""
 
-import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from eadpr.readers.config import Read
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_questions
@@ -77,19 +75,3 @@ def _gold_titles(positives: Path, ids: Collection[str], store: PassageStore) -> 
     gold = gold[(gold["source"] == "given") & gold["question_id"].isin(ids)]
     gold = gold.assign(title=store.titles(store.rows(gold["passage_id"].tolist())))
     return gold[gold["title"] != ""].groupby("question_id")["title"].agg(frozenset).to_dict()
-
-
-def sample_questions(members: Mapping[str, Sequence[str]], settings: Read) -> dict[str, list[str]]:
-    """Return the questions to read by question set, in order; they are the same for every reader and ranking.
-
-    With `settings.questions` only the first ones of each set by a hash of seed and id, so that fewer are among more.
-    """
-
-    def digest(question_id: str) -> bytes:
-        return hashlib.sha256(f"{settings.seed}\0{question_id}".encode()).digest()
-
-    sample = {}
-    for name, ids in members.items():
-        chosen = frozenset(sorted(ids, key=digest)[: settings.questions])
-        sample[name] = [question_id for question_id in ids if question_id in chosen]
-    return sample

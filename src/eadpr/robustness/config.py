@@ -1,17 +1,15 @@
 """Settings of the stages `near_duplicates` and `robustness`; no heavy imports."""
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from eadpr.runtime.section import Section
 from eadpr.supervision.config import Strategy
 
-# By rule (`rules`): the evidence is gone, so that none should be ranked before a positive.
-Goal = Literal["removed", "replaced", "reordered"]
-Generator = Literal[Goal, "endpoint", "given"]
+# The first three are by rule (`rules`).
+Generator = Literal["removed", "replaced", "reordered", "endpoint", "given"]
 CANDIDATES = 40  # texts asked for a question, at most
-GOALS: tuple[Goal, ...] = get_args(Goal)
 
 
 class NearDuplicates(Section):

@@ -1,6 +1,5 @@
 """The stage `train`: from the files of an arm to its trained encoders and its log."""
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,11 +9,11 @@ from transformers import PreTrainedModel
 from eadpr.runtime import machine as machines
 from eadpr.runtime.section import Section
 from eadpr.storage.passages import PassageStore
-from eadpr.training import adapters, contrastive, loop, processes
+from eadpr.training import contrastive, loop, processes
 from eadpr.training.batches import Batcher
 from eadpr.training.config import Loss
 from eadpr.training.contrastive import ArmSettings
-from eadpr.training.encoder import Encoders, load_pair
+from eadpr.training.encoder import Encoders, load_pair, save
 from eadpr.training.example_set import ExampleSet, read_examples
 from eadpr.training.state import TrainingState
 
@@ -53,14 +52,14 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
         out,
         logs,
         key=lambda: fingerprint(inputs, settings, __file__),
-        save=lambda folder: adapters.save(folder, encoders, inputs.init),
+        save=lambda folder: save(folder, *encoders),
         counts=lambda: counts | batcher.count_all() | contrastive.count_validation(validation_batcher, train),
     )
 
 
 def prepare_encoders(encoders: Encoders, settings: ArmSettings) -> Encoders:
-    """Set dropout and the scale of scores, freeze what does not learn, add adapters and put the encoders on the device,
-    in place; return them. Frozen parts drop nothing out."""
+    """Set dropout and the scale of scores, freeze what does not learn and put the encoders on the device, in place;
+    return them. Frozen parts drop nothing out."""
     loss, train = settings.loss, settings.train
     for module in dict.fromkeys(encoders):
         loop.set_dropout(module, hidden=0.0, attention=0.0)
@@ -70,11 +69,7 @@ def prepare_encoders(encoders: Encoders, settings: ArmSettings) -> Encoders:
             module.settings = module.settings.model_copy(update={"scale": loss.scale})
     if train.freeze != "none":
         getattr(encoders, train.freeze).requires_grad_(requires_grad=False)
-    for module in dict.fromkeys(encoders):
-        if any(weight.requires_grad for weight in module.parameters()):
-            adapters.prepare(module, train, settings.machine)
-        module.to(machines.device())
-    return encoders
+    return encoders.to(machines.device())
 
 
 def freeze_lower(model: PreTrainedModel, count: int) -> list[torch.nn.Module]:
@@ -95,8 +90,7 @@ def fingerprint(inputs: ArmInputs, settings: ArmSettings, module: str, *more: Se
     paths = [inputs.records / "passages.parquet", inputs.records / "questions.parquet"]
     if settings.train.upsample:
         paths.append(inputs.records / "question_sets.parquet")
-    versions = [] if settings.train.lora is None else [version("peft")]
-    return machines.key(module, [*paths, inputs.examples, inputs.init], *settings, *more, processes.count(), *versions)
+    return machines.key(module, [*paths, inputs.examples, inputs.init], *settings, *more, processes.count())
 
 
 def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:

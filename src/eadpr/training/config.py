@@ -1,6 +1,5 @@
 """Settings of base, train and the encoders; no heavy imports."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -157,21 +156,6 @@ class Loss(Section):
         return self.balances != "none" or bool(self.placebo)
 
 
-class Lora(Section):
-    """Low-rank adapters (Hu et al., 2022) of the linear layers named, or of all; only they learn."""
-
-    rank: int = Field(ge=1)
-    alpha: float = Field(gt=0)
-    dropout: float = Field(ge=0, lt=1)
-    modules: Annotated[list[str], Field(min_length=1)] | Literal["auto"]
-
-    @model_validator(mode="after")
-    def _installed(self) -> Self:
-        if find_spec("peft") is None:
-            raise ValueError("needs peft, which is not installed; pip install -r requirements/lora.txt")
-        return self
-
-
 class Train(Optimiser):
     """Where params.yaml says `auto`, the values are known here (RECIPES of `eadpr.settings.resolve`)."""
 
@@ -181,8 +165,6 @@ class Train(Optimiser):
     batch_size: int = Field(ge=1, le=2**20)
     processes: OrAuto
     gradient_cache: int | None = Field(ge=1)
-    gradient_checkpointing: bool
-    lora: Lora | None
     hard_negatives: int = Field(ge=0)
     freeze: Literal["none", "question", "passage"]
     layers: int | None = Field(ge=1)

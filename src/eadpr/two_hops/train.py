@@ -8,9 +8,9 @@ from pathlib import Path
 
 from eadpr.runtime.files import write_json
 from eadpr.storage.passages import PassageStore
-from eadpr.training import adapters, arm, contrastive, loop
+from eadpr.training import arm, contrastive, loop
 from eadpr.training.arm import ArmInputs, ArmSettings
-from eadpr.training.encoder import load_pair
+from eadpr.training.encoder import load_pair, save
 from eadpr.training.example_set import read_examples
 from eadpr.training.state import TrainingState
 from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops
@@ -41,7 +41,7 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettin
     steps = settings.train.total_steps(len(times), int(times.sum()))
 
     def write(folder: Path) -> None:
-        adapters.save(folder, encoders, inputs.init)
+        save(folder, *encoders)
         write_json(folder / SETTINGS, {"query_tokens": two_hop.query_tokens})
 
     def counts() -> dict[str, object]:
