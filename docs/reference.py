@@ -20,8 +20,9 @@ from eadpr.evaluation import metrics as measures
 from eadpr.evaluation.awareness import AWARENESS, Compared
 from eadpr.readers import evaluate as of_readers
 from eadpr.readers.predictions import Prediction
-from eadpr.settings.command import Stage, app
+from eadpr.settings.command import Stage
 from eadpr.settings.model import Layout, Settings
+from eadpr.settings.user_command import app
 from eadpr.settings.yaml import DEFAULTS
 from eadpr.storage import records, tables
 from eadpr.two_hops import evaluate as of_paths

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import typer
 
-from eadpr.settings.command import command
+from eadpr.settings.user_command import run
 
 
-@command
 def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter file.")) -> None:
+    """Validate params.yaml and write each stage's settings and code."""
     from eadpr.runtime.files import new_folder
     from eadpr.settings.resolve import load, write_configs
     from eadpr.settings.yaml import locked_collection, own_settings
@@ -31,3 +31,7 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
             " `dvc exp apply NAME` if an experiment built it (`dvc exp show` lists them), and if it was committed"
             " git checkout params.yaml dvc.lock && dvc checkout"
         )
+
+
+if __name__ == "__main__":
+    run(main)

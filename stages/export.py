@@ -1,7 +1,7 @@
 """Write a ranking for other tools: TREC run, qrels by id and by answer, DPR's retrieval JSON."""
 
 from eadpr.evaluation.command import main as main
-from eadpr.settings.command import run
+from eadpr.settings.user_command import run
 
 if __name__ == "__main__":
     run(main)

@@ -1,6 +1,6 @@
 """Run a study of data/studies and write its page: eadpr study NAME; or --check all pages."""
 
-from eadpr.settings.command import run
+from eadpr.settings.user_command import run
 from eadpr.studies.command import main
 
 if __name__ == "__main__":

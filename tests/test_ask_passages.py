@@ -6,7 +6,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from eadpr.settings import command
+from eadpr.settings import user_command
 from eadpr.settings.add_command import main as add
 from eadpr.settings.yaml import read_yaml
 from eadpr.storage.records import Passage, Span
@@ -113,12 +113,12 @@ def test_a_folder_of_documents_becomes_a_collection_with_gold_evidence(tmp_path)
     with chatting() as server:
         server.says = says
         words = f"{documents} --out {tmp_path / 'out'} --model m --url {server.url} --per-passage 2".split()
-        done = CliRunner().invoke(command.app(main), words, catch_exceptions=False)
+        done = CliRunner().invoke(user_command.app(main), words, catch_exceptions=False)
     assert "ask-passages: 11 of 12 questions kept (1 cut_off)" in done.stdout
     params = tmp_path / "params.yaml"
     params.write_text((ROOT / "params.yaml").read_text())
     words = f"mine {done.stdout.partition('eadpr add NAME ')[2]} --no-dvc --params {params}".split()
-    done = CliRunner().invoke(command.app(add), words, catch_exceptions=False)
+    done = CliRunner().invoke(user_command.app(add), words, catch_exceptions=False)
     assert "MODEL" not in done.stdout, "nothing must find the evidence"
     settings = read_yaml(tmp_path / "data/collections/mine.yaml")["settings"]
     assert (settings["annotator"], settings["examples"]) == ({"model": "none"}, {"strategy": "gold"})

@@ -35,7 +35,7 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Run the stage; its exit status."""
     monkeypatch.setattr(sys, "argv", ["prepare", *options(folder)])
     try:
-        commands.run(stages.prepare.main)
+        commands.guard(lambda: stages.prepare.main.run_command(sys.argv[1:]))
     except SystemExit as ended:
         return ended.code
     return 0

@@ -33,7 +33,7 @@ from eadpr.library.losses import EvidenceLoss
 from eadpr.library.scorers import Scorer, bm25, make_scorer
 from eadpr.library.texts import Texts, annotate, distractors, read_rows, training_rows
 from eadpr.library.units import UNITS
-from eadpr.settings import command
+from eadpr.settings import command, user_command
 from stages import probe_model
 from tests.repository import ROOT
 from tests.small_collection import write_model
@@ -317,7 +317,7 @@ def write_rows(path, *rows):
 
 
 def run(*words):
-    return CliRunner().invoke(command.app(probe_model.main), list(map(str, words)))
+    return CliRunner().invoke(user_command.app(probe_model.main), list(map(str, words)))
 
 
 def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):

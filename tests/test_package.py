@@ -106,7 +106,7 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch):
     def missing(_: object) -> None:
         raise ModuleNotFoundError("No module named 'ruamel.yaml'", name="ruamel.yaml")
 
-    monkeypatch.setattr(__main__.commands, "run", missing)
+    monkeypatch.setattr(__main__.user_command, "run", missing)
     with pytest.raises(SystemExit, match=r"error: ruamel is not installed; it comes with pip install 'eadpr\[pipeline"):
         __main__.main()
     monkeypatch.setattr(eadpr.importlib, "import_module", missing)

@@ -17,8 +17,9 @@ from docs import one_batch, paper_tables, reference, study_tables
 from docs.__main__ import MADE, check_nav, explained, linked, place, write
 from docs.numbers import share
 from eadpr.__main__ import COMMANDS
-from eadpr.settings.command import Stage, app
+from eadpr.settings.command import Stage
 from eadpr.settings.resolve import configs
+from eadpr.settings.user_command import app
 from eadpr.settings.yaml import COLLECTIONS, completed, read_yaml
 from eadpr.studies.overrides import apply_overrides, check_effect
 from eadpr.studies.study import expand

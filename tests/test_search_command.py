@@ -16,7 +16,7 @@ from eadpr.runtime.section import Sets
 from eadpr.search.config import Encode, Retrieve
 from eadpr.search.encode import encode
 from eadpr.search.retrieve import retrieve
-from eadpr.settings import command, search_command
+from eadpr.settings import search_command, user_command
 from eadpr.storage import tables
 from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import Passage
@@ -71,7 +71,9 @@ def test_stage_retrieve_keeps_the_sentences_that_search_shows(collection, tmp_pa
 
 
 def run(*words):
-    return CliRunner().invoke(command.app(search_command.main), list(map(str, words)), catch_exceptions=False).stdout
+    return (
+        CliRunner().invoke(user_command.app(search_command.main), list(map(str, words)), catch_exceptions=False).stdout
+    )
 
 
 def test_passages_come_as_vectors_or_tokens_rank_them_with_the_sentence_that_point_finds(collection):

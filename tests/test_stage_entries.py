@@ -7,7 +7,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from eadpr.settings.command import COLLECTED_AFTER, Stage, active_collection, app
+from eadpr.settings.command import COLLECTED_AFTER, Stage, active_collection
+from eadpr.settings.user_command import app
 from tests.repository import ROOT
 
 HELPED = """

@@ -11,9 +11,9 @@ import pytest
 from eadpr.runtime import stage_code
 from eadpr.runtime.stage_code import closure, imports
 from eadpr.settings import names as params_names
-from eadpr.settings.command import Stage, declared
+from eadpr.settings.command import Stage
 from eadpr.settings.model import Layout, Settings
-from eadpr.settings.resolve import load
+from eadpr.settings.resolve import declared, load
 from eadpr.settings.yaml import DEFAULTS, read_yaml
 from tests import stage_table
 from tests.repository import ROOT, is_code, stage_module, stage_paths, stages

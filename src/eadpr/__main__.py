@@ -4,7 +4,7 @@ import pkgutil
 import sys
 
 import eadpr
-from eadpr.settings import command as commands
+from eadpr.settings import user_command
 
 # In the package, so that the wheel has them; the stages of the pipeline need the repository.
 GROUPS = {
@@ -43,7 +43,7 @@ def main() -> None:
 def _run(name: str | None) -> None:
     if name in COMMANDS:
         sys.argv[:2] = [f"eadpr {name}"]  # else `study` would take its own name for an argument
-        commands.run(pkgutil.resolve_name(COMMANDS[name]))
+        user_command.run(pkgutil.resolve_name(COMMANDS[name]))
         return
     import typer
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.settings.command import names
+from eadpr.settings.user_command import names
 
 
 def publish(

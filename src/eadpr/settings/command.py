@@ -1,4 +1,4 @@
-"""Commands, as the modules of stages/ define them. A stage declares its settings and paths once:
+"""Stages of DVC, as the modules of stages/ define them. A stage declares its settings and paths once:
 
     @stage("{arm}/train.json", init="C/models/{init}", out="C/models/{arm}")
     def main(loss, train, machine, *, records, init, out): ...
@@ -15,22 +15,16 @@ imported.
 from __future__ import annotations
 
 import argparse
-import functools
 import gc
-import importlib
-import importlib.util
 import os
 import pkgutil
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from eadpr.runtime.terminal import printable
-
-if TYPE_CHECKING:
-    import typer
 
 USER_ERRORS = (ValueError, OSError, MemoryError)
 # New objects after which Python looks for cycles among them. Records and libraries are many objects, few in cycles;
@@ -149,7 +143,7 @@ def stage(config: str | None = None, **patterns: str) -> Callable[[Callable[...,
         name = Path(main.__code__.co_filename).stem
         declared_stage = Stage(main, config or f"{name}.json", patterns)
         if main.__module__ == "__main__":
-            run(declared_stage)
+            guard(lambda: declared_stage.run_command(sys.argv[1:]))
         return declared_stage
 
     return declare
@@ -173,38 +167,11 @@ def active_collection() -> str:
     return match[2]
 
 
-def command(main: Callable[..., str | None]) -> Callable[..., str | None]:
-    """A command for users, with Typer's parameters; it stands last in its module and is run as a `stage` is."""
-    if main.__module__ == "__main__":
-        main.__doc__ = main.__globals__["__doc__"]
-        run(main)
-    return main
-
-
-def names(pattern: str) -> Callable[[str], list[str]]:
-    """Return a completion by the names of the files and folders that a pattern finds."""
-    return lambda incomplete: sorted({path.stem for path in Path().glob(pattern) if path.stem.startswith(incomplete)})
-
-
-def declared() -> dict[str, list[str]]:
-    """Return the sections of each config file of the stages in stages/, by its path as `Stage.config` has it."""
-    if importlib.util.find_spec("stages") is None:  # an installed command, which Python does not search the folder for
-        if not Path("stages/train.py").is_file():
-            raise FileNotFoundError("stages/ does not exist here; run this command at the root of the repository")
-        sys.path.append(str(Path.cwd()))
-    folder = importlib.import_module("stages").__path__
-    mains = [importlib.import_module(f"stages.{module.name}").main for module in pkgutil.iter_modules(folder)]
-    return {main.config: main.sections() for main in mains if isinstance(main, Stage)}
-
-
-def run(main: Stage | Callable[..., str | None]) -> None:
-    """Run a command; an error a user can mend ends as a line and exit code 1, any other with its traceback."""
+def guard(work: Callable[[], object]) -> None:
+    """Do a command's work; an error a user can mend ends as a line and exit code 1, any other with its traceback."""
     gc.set_threshold(COLLECTED_AFTER)
     try:
-        if isinstance(main, Stage):
-            main.run_command(sys.argv[1:])
-        else:
-            app(main)()
+        work()
     except USER_ERRORS as error:
         if "EADPR_TRACEBACK" in os.environ:
             raise
@@ -218,18 +185,3 @@ def format_error(error: BaseException) -> str:
     """Format an error for the terminal: control characters escaped as in Python, long lines without their middle."""
     text = printable(str(error) or "out of memory")
     return re.sub(rf"(?m)^(.{{{LONGEST - 203}}}).+(.{{200}})$", r"\1 … \2", text)
-
-
-def app(main: Callable[..., str | None]) -> typer.Typer:
-    """The Typer application of a command, which prints what it returns."""
-    import typer
-
-    @functools.wraps(main)
-    def print_result(*args: object, **options: object) -> None:
-        if (text := main(*args, **options)) is not None:
-            typer.echo(printable(text.removesuffix("\n")))
-
-    # Rich, which Typer prints help with unless told, takes longer to import than all else that a command's help needs.
-    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    application.command()(print_result)
-    return application

@@ -5,7 +5,11 @@ Settings merge as shared sections < `settings` of the collection's own file < `c
 Only the stage `configs` imports this module: a stage that read params.yaml itself would rerun at every edit.
 """
 
+import importlib
+import importlib.util
+import pkgutil
 import re
+import sys
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -20,7 +24,7 @@ from eadpr.runtime.files import write_json, write_text
 from eadpr.runtime.model_folders import HUB_NAME, NO_FILES, is_folder, model_files
 from eadpr.runtime.section import Section
 from eadpr.settings.checks import check_settings, compared_placebo
-from eadpr.settings.command import declared
+from eadpr.settings.command import Stage
 from eadpr.settings.model import Collection, Layout, Settings, check_graph, check_metrics
 from eadpr.settings.yaml import SettingError, merged, of_collection
 from eadpr.settings.yaml import load as load
@@ -165,6 +169,17 @@ def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowe
         if section not in allowed:
             raise SettingError(f"{prefix}{section}", f"cannot be set here; known sections are {', '.join(allowed)}")
     return merged(base, over)
+
+
+def declared() -> dict[str, list[str]]:
+    """Return the sections of each config file of the stages in stages/, by its path as `Stage.config` has it."""
+    if importlib.util.find_spec("stages") is None:  # an installed command, which Python does not search the folder for
+        if not Path("stages/train.py").is_file():
+            raise FileNotFoundError("stages/ does not exist here; run this command at the root of the repository")
+        sys.path.append(str(Path.cwd()))
+    folder = importlib.import_module("stages").__path__
+    mains = [importlib.import_module(f"stages.{module.name}").main for module in pkgutil.iter_modules(folder)]
+    return {main.config: main.sections() for main in mains if isinstance(main, Stage)}
 
 
 def _sections_of(kind: str) -> list[str]:

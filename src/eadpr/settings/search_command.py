@@ -5,7 +5,8 @@ from pathlib import Path
 
 import typer
 
-from eadpr.settings.command import active_collection, names
+from eadpr.settings.command import active_collection
+from eadpr.settings.user_command import names
 
 
 def main(

@@ -4,7 +4,7 @@ import shlex
 
 import typer
 
-from eadpr.settings.command import names
+from eadpr.settings.user_command import names
 
 
 def main(
