@@ -265,6 +265,7 @@ def evidence(size: Size, folder: Path) -> Measured:
     from eadpr.supervision.evidence import Annotate, annotate_shards
     from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
     from eadpr.supervision.pairs import Pair
+    from eadpr.training.pretrained import save_whole
 
     pairs = texts(size.questions)
     annotator = data.section("annotator")
@@ -273,7 +274,7 @@ def evidence(size: Size, folder: Path) -> Measured:
     tokenizer = small_t5.train_tokenizer((pair.passage.text for pair in pairs), vocabulary=size.vocabulary[1])
     torch.manual_seed(recipe.seed)
     model = small_t5.new_model(recipe, vocabulary=max(size.vocabulary[1], len(tokenizer)))
-    qa_model.save(folder / "annotator" / "fold-0", model, tokenizer)
+    save_whole(folder / "annotator" / "fold-0", model, tokenizer)
     manifest = Manifest("build", Prompt(annotator["prompt"], annotator["lowercase"]), [Model("fold-0", [])], {})
     write_manifest(folder / "annotator", manifest)
 

@@ -10,8 +10,9 @@ from eadpr.settings import user_command
 from eadpr.settings.add_command import main as add
 from eadpr.settings.yaml import read_yaml
 from eadpr.storage.records import Passage, Span
-from eadpr.supervision import qa_model, small_t5
+from eadpr.supervision import small_t5
 from eadpr.supervision.config import Recipe
+from eadpr.training.pretrained import save_whole
 from eadpr.writers import ask
 from eadpr.writers.ask import ask_passages, choose_sentences, make_prompt
 from eadpr.writers.command import main
@@ -91,7 +92,7 @@ def test_a_sequence_to_sequence_model_writes_what_it_learnt_whatever_is_beside_i
         model(**batch, labels=labels.masked_fill(labels == tokenizer.pad_token_id, -100)).loss.backward()
         optimiser.step()
         optimiser.zero_grad()
-    qa_model.save(tmp_path / "t5", model.eval(), tokenizer)
+    save_whole(tmp_path / "t5", model.eval(), tokenizer)
     write = ask.write_by_seq2seq(str(tmp_path / "t5"))
     assert [text.strip() for text in write(prompts)] == learnt
     assert [write([prompt])[0].strip() for prompt in prompts] == learnt

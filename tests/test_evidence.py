@@ -18,6 +18,7 @@ from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import Annotate, choose_by_nll, find_by_rule, find_evidence, windows
 from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.supervision.pairs import Pair
+from eadpr.training.pretrained import save_whole
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, SEPARATE, write_collection
 from tests.test_distractors import CUT
 
@@ -184,7 +185,7 @@ def stage(tmp_path, tiny):
     records, positives = write_collection(tmp_path)
     model, tokenizer = tiny
     folder = tmp_path / "annotator"
-    qa_model.save(folder / "fold-0", model, tokenizer)
+    save_whole(folder / "fold-0", model, tokenizer)
     write_manifest(folder, Manifest("build", PROMPT, [Model("fold-0", ["q6", "q7"])], {}))
     return {
         "records": records, "positives": positives, "annotator_folder": folder, "out": tmp_path / "evidence.parquet",

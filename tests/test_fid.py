@@ -24,10 +24,11 @@ from eadpr.runtime.machine import device
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Passage
-from eadpr.supervision import qa_model, small_t5
+from eadpr.supervision import small_t5
 from eadpr.supervision.config import Recipe
 from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.training import loop
+from eadpr.training.pretrained import save_whole
 from tests import reading_toy
 from tests.reading_toy import READ, READER, write_reading
 from tests.supervision_toy import RECIPE
@@ -45,7 +46,7 @@ def write_annotator(folder: Path, texts: list[str]) -> Path:
     recipe = Recipe.model_validate(RECIPE | {"width": 32, "feed_forward": 32, "vocabulary": 600})
     tokenizer = small_t5.train_tokenizer(texts, vocabulary=recipe.vocabulary)
     torch.manual_seed(1)
-    qa_model.save(folder / "fold-0", small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    save_whole(folder / "fold-0", small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
     manifest = Manifest("build", Prompt("{question} \\n {context}", lowercase=True), [Model("fold-0", [])], {})
     write_manifest(folder, manifest)
     return folder

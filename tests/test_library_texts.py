@@ -13,11 +13,12 @@ from eadpr.runtime.section import Sets
 from eadpr.settings import checks as params_checks
 from eadpr.storage import tables
 from eadpr.storage.records import Distractor, Fold, Passage, Positive, Question, SetMember
-from eadpr.supervision import qa_model, small_t5
+from eadpr.supervision import small_t5
 from eadpr.supervision.config import PLACEBOS, Distractors, Recipe
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.evidence import find_evidence
 from eadpr.supervision.manifest import Manifest, Model, write_manifest
+from eadpr.training.pretrained import save_whole
 from tests.supervision_toy import EVIDENCE, HARDWARE, RECIPE, TOWNS
 
 pytestmark = pytest.mark.library
@@ -43,7 +44,7 @@ def annotator(tmp_path_factory):
     torch.manual_seed(0)
     tokenizer = small_t5.train_tokenizer([row["text"].lower() for row in rows()], vocabulary=512)
     model = small_t5.new_model(Recipe(**RECIPE), vocabulary=len(tokenizer)).eval()
-    qa_model.save(folder / "fold-0", model, tokenizer)
+    save_whole(folder / "fold-0", model, tokenizer)
     write_manifest(folder, Manifest("build", texts.UNIFIEDQA, [Model("fold-0", [])], {}))
     return folder
 

@@ -15,7 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoToken
 
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.config import Recipe
-from eadpr.training.pretrained import load_whole
+from eadpr.training.pretrained import load_whole, save_whole
 from tests.supervision_toy import RECIPE
 
 
@@ -29,7 +29,7 @@ def bert(toy, tmp_path) -> Path:
 def t5(tmp_path) -> Path:
     recipe = Recipe(**RECIPE)
     tokenizer = small_t5.train_tokenizer(["Ada liked tea."] * 4, vocabulary=recipe.vocabulary)
-    qa_model.save(tmp_path / "t5", small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
+    save_whole(tmp_path / "t5", small_t5.new_model(recipe, vocabulary=len(tokenizer)), tokenizer)
     return tmp_path / "t5"
 
 

@@ -4,8 +4,6 @@ A download is resumed where it was cut, tried again with growing pauses, checked
 stage's folder before every run, and a collection that gains a small file should not fetch 13 GB again.
 """
 
-import os
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +17,7 @@ from urllib3.util import Retry
 
 from eadpr.corpus.sources import LISTED, File, Source, without_password
 from eadpr.runtime import cache
-from eadpr.runtime.files import discard, new_folder, read_json, sha256, write_json, write_text
+from eadpr.runtime.files import discard, link_or_copy, new_folder, read_json, sha256, write_json, write_text
 from eadpr.runtime.progress import progress
 
 PINS = "pins.json"
@@ -64,10 +62,7 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
             pinned = pins.get(file.url, Pin(None, None))
             pin = Pin(file.sha256 or pinned.sha256, pinned.size if file.size is None else file.size)
             path, actual = download(file.url, pin)
-            try:
-                os.link(path, folder / file.name)
-            except OSError:  # another file system, or one without hard links
-                shutil.copyfile(path, folder / file.name)
+            link_or_copy(path, folder / file.name)
             if file.sha256 is None and file.url not in pins:
                 new[file.url] = actual
         write_json(folder / LISTED, {file.name: file.name for file in downloads})

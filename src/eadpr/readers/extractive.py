@@ -24,7 +24,7 @@ from eadpr.runtime.machine import Machine
 from eadpr.storage.passages import PassageStore
 from eadpr.training.encoder import folder_of, pretrained
 from eadpr.training.padding import batches, pad
-from eadpr.training.pretrained import check_positions
+from eadpr.training.pretrained import check_positions, save_whole
 
 HEADS = "heads.safetensors"
 # Per pass, with padding. On a CPU MiniLM reads 20 inputs of SQuAD's lengths so in half the time of one pass.
@@ -108,8 +108,7 @@ def load(folder: Path, settings: Reader) -> ExtractiveReader:
 
 def save(folder: Path, reader: ExtractiveReader) -> None:
     """Write the encoder in Hugging Face's layout, and the heads, to an existing folder."""
-    reader.model.save_pretrained(folder)
-    reader.tokenizer.save_pretrained(folder)
+    save_whole(folder, reader.model, reader.tokenizer)
     heads = {name: p.detach().cpu() for name, p in reader.named_parameters() if not name.startswith("model.")}
     with files.replacing(folder / HEADS) as temporary:
         save_file(heads, temporary)

@@ -18,6 +18,7 @@ from eadpr.storage.records import Question
 from eadpr.supervision import qa_model
 from eadpr.supervision.manifest import read_manifest
 from eadpr.training.padding import batches, pad
+from eadpr.training.pretrained import save_whole
 
 FORM = "question: {question} title: {title} context: {text}"
 TOKEN_BUDGET = 8_192  # of an encoder pass, with padding; decides the last bits of the states
@@ -82,7 +83,7 @@ def load(folder: Path, settings: Reader) -> FusionReader:
 
 
 def save(folder: Path, reader: FusionReader) -> None:
-    qa_model.save(folder, reader.model, reader.tokenizer)
+    save_whole(folder, reader.model, reader.tokenizer)
 
 
 def tokenize_passages(

@@ -18,8 +18,6 @@ SETTINGS = "reader.json"  # in the folder of a reader's model
 
 def save(folder: Path, reader: Module) -> None:
     """Write the model in Hugging Face's layout and its settings to an existing folder."""
-    for key in ("is_local", "local_files_only"):  # these say how the tokenizer was loaded
-        reader.tokenizer.init_kwargs.pop(key, None)
     MODELS[reader.settings.kind].save(folder, reader)
     files.write_json(folder / SETTINGS, reader.settings.model_dump())
 

@@ -77,20 +77,15 @@ def seal(piece: Path) -> None:
 
 
 def intact(piece: Path) -> bool:
-    """Check that a file or folder is as it was sealed, and set a damaged one aside; a kill leaves no seal."""
+    """Check that a file or folder is as it was sealed; a damaged one becomes NAME.damaged, a kill leaves no seal."""
     sealed = piece.with_name(f"{piece.name}.sha256")
     if not piece.exists() or not sealed.exists():
         return False
     if sealed.read_bytes() == files.tree_sha256(piece).encode():
         return True
-    set_aside(piece)
-    return False
-
-
-def set_aside(piece: Path) -> None:
-    """Rename damaged work to NAME.damaged and print a line about it."""
     aside = piece.with_name(f"{piece.name}.damaged")
     files.discard(aside)
     files.discard(piece.with_name(f"{piece.name}.sha256"))  # first, so that it is not taken for that of the next piece
     os.replace(piece, aside)
     print(f"{piece} was damaged: it is {aside.name} now, and is made anew", file=sys.stderr, flush=True)
+    return False

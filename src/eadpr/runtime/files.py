@@ -78,6 +78,14 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield temporary
 
 
+def link_or_copy(source: Path, target: Path) -> None:
+    """Make a hard link, which costs no disk, or a copy. Nothing may be written through either."""
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, or one that has no hard links
+        shutil.copyfile(source, target)
+
+
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -4,8 +4,6 @@ Finished shards are cached by content, so that a killed run resumes and an arm t
 nothing.
 """
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -79,7 +77,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
         manifest = {"rows": rows, "dim": dim, "dtype": "float16", "shard_passages": settings.shard_passages, **inputs}
         with files.new_folder(out) as folder:
             for number in range(len(ranges)):
-                _link_or_copy(shards / shard_name(number), folder / shard_name(number))
+                files.link_or_copy(shards / shard_name(number), folder / shard_name(number))
             files.write_json(folder / MANIFEST, manifest)
     return rows
 
@@ -151,11 +149,3 @@ def to_float16(vectors: np.ndarray, ids: list[str]) -> np.ndarray:
         reason = f"has a component {vectors[row, column]}, which is no finite float16; lower the learning rate"
         raise ValueError(f"the vector of passage {ids[row]!r} {reason}, or choose another encoder")
     return narrow
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    """Make a hard link, which costs no disk. Nothing is written through it: shards are only replaced by new files."""
-    try:
-        os.link(source, target)
-    except OSError:  # another disk, or one that has no hard links
-        shutil.copyfile(source, target)

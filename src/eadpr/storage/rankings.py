@@ -44,7 +44,10 @@ def write_rankings(
     `rank` takes a block of questions and the name of the part, train or evaluate, and returns a table of each record
     type. Validation questions belong to train. A question's own document is left out. Returns the number of questions.
     """
-    count, own = 0, _read_own(records / "contexts.parquet")
+    contexts = tables.read(records / "contexts.parquet", Context, ["question_id", "passage_id", "role"])
+    contexts = contexts.filter(pc.equal(contexts["role"], "own"))
+    own = set(zip(contexts["question_id"].to_pylist(), contexts["passage_id"].to_pylist(), strict=True))
+    count = 0
     with files.new_folder(out) as folder:
         for part, names in (("train", sets.learnt), ("evaluate", sets.evaluate)):
             ids = read_question_ids(records / "question_sets.parquet", names)
@@ -60,12 +63,6 @@ def write_rankings(
                         append(table)
                     count += len(chunk)
     return count
-
-
-def _read_own(contexts: Path) -> set[tuple[str, str]]:
-    table = tables.read(contexts, Context, ["question_id", "passage_id", "role"])
-    own = table.filter(pc.equal(table["role"], "own"))
-    return set(zip(own["question_id"].to_pylist(), own["passage_id"].to_pylist(), strict=True))
 
 
 def _leave_out(parts: Sequence[pa.Table], own: set[tuple[str, str]]) -> Iterator[pa.Table]:

@@ -24,6 +24,7 @@ from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.training import loop, relevance
 from eadpr.training.encoder import Encoders
 from eadpr.training.loop import Task
+from eadpr.training.pretrained import save_whole
 from eadpr.training.state import Checkpoints, TrainingState
 
 TOKENIZER_PASSAGES = 20_000  # a sample of the corpus from which the vocabulary is learnt
@@ -94,7 +95,7 @@ def _train(
         task = annotator_lessons.task(practice, questions, recipe, tokenizer.pad_token_id)
         _advance(state, task, workspace / "practised", until=recipe.continuation_steps)  # all folds go on from here
         _advance(state, task, workspace / f"fold-{fold}", until=task.steps)
-        qa_model.save(out / f"fold-{fold}", model.eval(), tokenizer)
+        save_whole(out / f"fold-{fold}", model.eval(), tokenizer)
 
 
 def _advance(state: TrainingState, task: Task, folder: Path, *, until: int) -> None:

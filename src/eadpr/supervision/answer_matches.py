@@ -12,19 +12,15 @@ def register(connection: engine.Connection) -> None:
     passage's text, once each, so that `holds` is a search for a substring, for patterns one by Python."""
     connection.create_function("needles", answers.needles, ["VARCHAR[]", "VARCHAR"], "VARCHAR[]")
     connection.create_function("padded", answers.padded, ["VARCHAR"], "VARCHAR")
-    connection.create_function("matches_pattern", _matches_pattern, ["VARCHAR[]", "VARCHAR"], "BOOLEAN")
+    connection.create_function("has_answer", answers.has_answer, ["VARCHAR[]", "VARCHAR", "VARCHAR"], "BOOLEAN")
     connection.execute(_MACROS)
-
-
-def _matches_pattern(patterns: list[str], text: str) -> bool:
-    return answers.has_answer(patterns, text, "regex")
 
 
 # The bare needle is searched first: its first letter is rarer than a space, which halves the time.
 _MACROS = """
 CREATE MACRO within(padded, needle) AS
     CASE WHEN contains(padded, trim(needle)) THEN contains(padded, needle) ELSE false END;
-CREATE MACRO holds(needles, kind, padded, text) AS CASE WHEN kind = 'regex' THEN matches_pattern(needles, text)
+CREATE MACRO holds(needles, kind, padded, text) AS CASE WHEN kind = 'regex' THEN has_answer(needles, text, kind)
     ELSE len(list_filter(needles, needle -> within(padded, needle))) > 0 END
 """
 

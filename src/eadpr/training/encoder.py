@@ -21,7 +21,7 @@ from eadpr.runtime.model_folders import sides_differ
 from eadpr.text.spans import sentences
 from eadpr.training.config import SETTINGS, EncoderSettings, ResolvedSettings, settings_of
 from eadpr.training.late import token_rows
-from eadpr.training.pretrained import check_positions, load_whole, position_limit
+from eadpr.training.pretrained import check_positions, load_whole, position_limit, save_whole
 from eadpr.training.projection import Projection
 from eadpr.training.self_description import read_description
 from eadpr.training.sentences import MARK, CutPassage, Spans, assign_tokens, pool_sentences
@@ -251,27 +251,14 @@ def save(folder: Path, question: TextEncoder, passage: TextEncoder) -> None:
 
 
 def _save_side(folder: Path, encoder: TextEncoder, max_tokens: int) -> None:
-    encoder.model.save_pretrained(folder)
-    tokenizer = encoder.tokenizer
-    tokenizer.backend_tokenizer.no_truncation()  # else the state of the last call is saved
-    tokenizer.backend_tokenizer.no_padding()
-    tokenizer.model_max_length = max_tokens
-    for key in ("is_local", "local_files_only"):  # these say how it was loaded
-        tokenizer.init_kwargs.pop(key, None)
-    tokenizer.save_pretrained(folder)
+    """Write a side and sentence-transformers' files, in the form that its older releases read too."""
+    settings, encoder.tokenizer.model_max_length = encoder.settings, max_tokens
+    save_whole(folder, encoder.model, encoder.tokenizer)
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     if encoder.projection is not None:
         modules += encoder.projection.save(folder)
-    if encoder.settings.similarity == "cosine":
+    if settings.similarity == "cosine":
         modules.append((f"{len(modules)}_Normalize", "Normalize"))
-    _write_sentence_transformers(folder, encoder, modules, max_tokens)
-
-
-def _write_sentence_transformers(
-    folder: Path, encoder: TextEncoder, modules: Sequence[tuple[str, str]], max_tokens: int
-) -> None:
-    """Write the files of sentence-transformers, in the form that its older releases read too."""
-    settings = encoder.settings
     prompts = {"query": settings.prompts.question, "document": settings.prompts.passage}
     pooling = {
         "pooling_mode_cls_token": settings.pooling == "cls",

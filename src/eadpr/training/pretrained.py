@@ -68,6 +68,16 @@ def load_whole(
     return model, tokenizer
 
 
+def save_whole(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Write both in Hugging Face's layout; neither use of the tokenizer nor how it was loaded changes a byte."""
+    model.save_pretrained(folder)
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    for key in ("is_local", "local_files_only"):
+        tokenizer.init_kwargs.pop(key, None)
+    tokenizer.save_pretrained(folder)
+
+
 def position_limit(model: PreTrainedModel) -> int:
     """Return the longest input that the model has positions for; RoBERTa keeps the first rows for padding."""
     limit = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
