@@ -27,26 +27,14 @@ for metric, compared in AWARENESS.items():
 def counts_page(inputs: ReportInputs, by_row: Mapping[str, Any], settings: ReportArms) -> str:
     """Return the Markdown of the file; `by_row` maps each row of the main table to its metrics file."""
     trainings = [*chain.from_iterable(settings.trainings.values())]
-    lines = [
-        *count_questions(by_row),
-        *count_negatives(inputs.negatives, trainings),
-        *count_training(inputs.training, inputs.examples, [*trainings, *settings.one_hop]),
-    ]
+    lines = []
+    for name in next(iter(by_row.values())):
+        lines += _group_arms(name, {row: _list(sets[name], QUESTIONS) for row, sets in by_row.items()})
+    reports = {arm: _numbers(files.read_json(inputs.negatives / arm / "report.json")) for arm in trainings}
+    lines += _group_arms("negatives", {arm: _list(counts, md.WORDS["negatives"]) for arm, counts in reports.items()})
+    lines += count_training(inputs.training, inputs.examples, [*trainings, *settings.one_hop])
     parts = ["# What the figures rest on", "\n".join(lines), distractor_table(inputs.distractors)]
     return "\n\n".join([*parts, *evidence_table(inputs.accuracy)]) + "\n"
-
-
-def count_questions(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return lines for every question set; `metrics` maps each row of the main table to its metrics file."""
-    lines = []
-    for name in next(iter(metrics.values())):
-        lines += _group_arms(name, {row: _list(sets[name], QUESTIONS) for row, sets in metrics.items()})
-    return lines
-
-
-def count_negatives(folder: Path, arms: Sequence[str]) -> list[str]:
-    texts = {arm: _list(_numbers(files.read_json(folder / arm / "report.json")), md.WORDS["negatives"]) for arm in arms}
-    return _group_arms("negatives", texts)
 
 
 def count_training(training: Path, examples: Path, arms: Sequence[str]) -> list[str]:

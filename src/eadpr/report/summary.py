@@ -70,7 +70,11 @@ def read_means(tables: Mapping[str, Path], question_sets: Sequence[str], positio
     """
     parts = []
     for row, path in tables.items():
-        groups = _read_groups(path, positions)
+        with engine.connect() as connection:
+            connection.execute("SET threads = 1")  # the order of a sum is in its last digits
+            engine.view(connection, "outcomes", path, Outcome)
+            connection.from_arrow(positions).create("positions")
+            groups = connection.execute(f'FROM ({MEANS}) ORDER BY place, "by", "group"').df()
         present = groups["question_set"].unique()
         for name in question_sets:
             if name not in present:
@@ -81,15 +85,6 @@ def read_means(tables: Mapping[str, Path], question_sets: Sequence[str], positio
         parts.append(means.assign(row=row))
     means = pd.concat(parts)[[*KEYS, "mean", "n"]].astype({"mean": np.float64, "n": np.float64})
     return means.assign(mean=[round(mean, DIGITS) for mean in means["mean"]])  # the order of a sum decides more digits
-
-
-def _read_groups(path: Path, positions: pa.Table) -> pd.DataFrame:
-    """Return `MEANS` in the order of the file."""
-    with engine.connect() as connection:
-        connection.execute("SET threads = 1")  # the order of a sum is in its last digits
-        engine.view(connection, "outcomes", path, Outcome)
-        connection.from_arrow(positions).create("positions")
-        return connection.execute(f'FROM ({MEANS}) ORDER BY place, "by", "group"').df()
 
 
 def _counts(groups: pd.DataFrame) -> Iterator[pd.DataFrame]:

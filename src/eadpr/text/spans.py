@@ -105,12 +105,6 @@ def _outside(cuts: Iterable[int], brackets: Sequence[Span]) -> list[int]:
     return outside
 
 
-def _between(text: str, cuts: Iterable[int]) -> list[Span]:
-    """Return the stretches between cuts, without outer white space; empty ones are left out."""
-    pieces = (stripped(text, Span(*edges)) for edges in pairwise((0, *cuts, len(text))))
-    return [piece for piece in pieces if piece.start < piece.end]
-
-
 def stripped(text: str, span: Span) -> Span:
     """Return the span without white space at its ends; a span of white space alone shrinks to its end."""
     piece = text[span.start : span.end]
@@ -123,7 +117,10 @@ def sentences(text: str) -> list[Span]:
     uncased = text.islower()
     cuts = [stop.end() for stop in _STOP.finditer(text) if _ends_sentence(text, stop, uncased)]
     spans: list[Span] = []
-    for span in _between(text, _outside(cuts, _bracketed(text))):
+    for edges in pairwise((0, *_outside(cuts, _bracketed(text)), len(text))):
+        span = stripped(text, Span(*edges))
+        if span.start == span.end:
+            continue
         if spans and not _WORD.search(text, span.start, span.end):  # ". ." of an ellipsis belongs to what it follows
             spans[-1] = Span(spans[-1].start, span.end)
         else:

@@ -105,26 +105,27 @@ def read_class(name: str, revision: str | None = None, *, setting: str = "the mo
     return "SentenceTransformer"
 
 
-class _Files:
+class _Files(NamedTuple):
     """The files of a model folder, or of a hub repository, downloaded as needed."""
 
-    def __init__(self, name: str, revision: str | None, label: str) -> None:
-        self._name, self._revision, self.label = name, revision, label
+    name: str
+    revision: str | None
+    label: str
 
     def find(self, file: str) -> Path | None:
         """Return the path of a file, None if the model has none."""
-        if is_folder(self._name):
-            path = Path(self._name) / file
+        if is_folder(self.name):
+            path = Path(self.name) / file
             return path if path.is_file() else None
         from huggingface_hub import hf_hub_download, try_to_load_from_cache
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
         try:
-            return Path(hf_hub_download(self._name, file, revision=self._revision))
+            return Path(hf_hub_download(self.name, file, revision=self.revision))
         except LocalEntryNotFoundError as error:
             # Known to be missing, or all files were downloaded, or sentence-transformers looked, but not for our file.
             seen = (file, ".gitattributes", *(["modules.json"] if file == SETTINGS else []))
-            if any(try_to_load_from_cache(self._name, name, revision=self._revision) for name in seen):
+            if any(try_to_load_from_cache(self.name, name, revision=self.revision) for name in seen):
                 return None
             raise ValueError(f"{self.label}: no hub says whether it has {file}; connect, or name a folder") from error
         except EntryNotFoundError:
@@ -162,7 +163,14 @@ class _Files:
 
 
 def _follow(files: _Files, modules: list[_Module]) -> Description:
-    dense = _check_modules(files, modules)
+    """Return what the modules state: a Transformer, a Pooling, any Dense and at most one Normalize."""
+    kinds = [module.type.rpartition(".")[2] for module in modules]
+    dense = modules[2 : 2 + kinds.count("Dense")]
+    expected = ["Transformer", "Pooling", *["Dense"] * len(dense), "Normalize"]
+    if not modules or modules[0].path or kinds not in (expected, expected[:-1]):
+        listed = ", ".join(f"{module.type} in {module.path or '.'}" for module in modules)
+        known = "Transformer in ., Pooling, any Dense and at most one Normalize, in this order"
+        raise files.refuse("modules.json", f"holds {listed}; known are {known}")
     file = f"{modules[1].path}/config.json"
     files.need(file)
     pooling = files.read(file, dict[str, Any])
@@ -190,18 +198,6 @@ def _follow(files: _Files, modules: list[_Module]) -> Description:
             raise files.refuse(f"{module.path}/config.json", f"in_features is {shape.in_features}, but it gets {size}")
         size = shape.out_features
     return Description(SILENT.model_copy(update=stated), folders)
-
-
-def _check_modules(files: _Files, modules: list[_Module]) -> list[_Module]:
-    """Return the Dense modules; raises ValueError unless they stand between a Pooling and at most one Normalize."""
-    kinds = [module.type.rpartition(".")[2] for module in modules]
-    dense = kinds.count("Dense")
-    expected = ["Transformer", "Pooling", *["Dense"] * dense, "Normalize"]
-    if not modules or modules[0].path or kinds not in (expected, expected[:-1]):
-        listed = ", ".join(f"{module.type} in {module.path or '.'}" for module in modules)
-        known = "Transformer in ., Pooling, any Dense and at most one Normalize, in this order"
-        raise files.refuse("modules.json", f"holds {listed}; known are {known}")
-    return modules[2 : 2 + dense]
 
 
 def _choose_pooling(files: _Files, file: str, pooling: dict[str, Any]) -> str:
