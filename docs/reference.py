@@ -264,7 +264,7 @@ def tables_page() -> str:
 MEASURES = (
     ("top`k`, id_top`k`", measures.top_k_accuracy), ("mrr`k`, id_mrr`k`", measures.reciprocal_rank),
     ("ndcg`k`", measures.ndcg), ("map`k`", measures.average_precision), ("recall`k`", measures.recall),
-    ("all`k`", measures.all_found), ("all`k`, pr`k`, path_recall`k`, hop1_recall`k` of paths", of_paths.path_metrics),
+    ("all`k`", measures.all_found), ("all`k` of paths", of_paths.path_values),
     ("em_`k`", of_readers.exact_match), ("f1_`k`", of_readers.f1),
     ("em, f1 of readers of paths", of_readers.answer_scores), ("sp_em, sp_f1", of_readers.support_scores),
 )  # fmt: skip

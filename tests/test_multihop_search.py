@@ -213,10 +213,7 @@ def test_against_naive_loops(found):
         for i, (hops, pairs) in enumerate(found):
             best = pairs[: k // 2]
             passages = {passage for pair in best for passage in pair}
-            assert values[f"pr{k}"].values[i] == bool(passages & hops)
             assert values[f"all{k}"].values[i] == (hops <= passages)
-            assert values[f"path_recall{k}"].values[i] == any(set(pair) == hops for pair in best)
-            assert values[f"hop1_recall{k}"].values[i] == any(pair[0] in hops for pair in best)
 
 
 @pytest.mark.parametrize(("hops", "all_at", "message"), [

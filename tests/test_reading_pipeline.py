@@ -101,7 +101,6 @@ def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):
     measured = added.metrics("mdr")
     first = {of: {i for path in best[:10] for i in path} for of, best in paths.items()}
     hops = {of: set(question.hops) for of, question in added.questions.items()}
-    assert measured["pr20"] == pytest.approx(mean(bool(first[of] & hops[of]) for of in hops), abs=1e-6)
     assert measured["all20"] == pytest.approx(mean(first[of] >= hops[of] for of in hops), abs=1e-6)
     assert {kind: of["n"] for kind, of in measured["by_hop_type"].items()} == {"bridge": 40, "comparison": 25}
     assert added.cells("atlas", "mdr")[:3] == [percent(measured[f"top{k}"]) for k in (1, 5, 20)]

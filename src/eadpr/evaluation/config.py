@@ -18,7 +18,7 @@ def count_name(metric: str) -> str | None:
         return f"n_{metric}"
     if re.fullmatch(r"(ndcg|map|recall|id_top|id_mrr)\d+", metric):
         return "n_relevant"
-    of_hops = re.fullmatch(r"(all|pr|path_recall|hop1_recall)\d+|(sp_|joint_)?(em|f1|prec|recall)", metric)
+    of_hops = re.fullmatch(r"all\d+|(sp_|joint_)?(em|f1|prec|recall)", metric)
     return "n_supporting" if of_hops else None
 
 

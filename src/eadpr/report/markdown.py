@@ -17,7 +17,7 @@ TITLES, MEANINGS = WORDS["titles"], WORDS["meanings"]
 
 
 def title(metric: str) -> str:
-    """`top5` -> top-5, `mrr100` -> MRR@100, `hop1_recall2` -> 1-recall@2, `aa_evidence` -> AA-evidence."""
+    """`top5` -> top-5, `mrr100` -> MRR@100, `aa_evidence` -> AA-evidence."""
     if metric in AWARENESS:
         return AWARENESS[metric].title
     if metric in TITLES:

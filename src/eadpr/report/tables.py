@@ -1,6 +1,5 @@
 """The report's tables of one question set, in Markdown."""
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +22,6 @@ from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
 
 COSINE = 1.001  # no score is larger, but for rounding
 FEWEST = 30  # questions or pairs behind a table by kind
-PATH_MEASURES = ("all", "pr", "path_recall", "hop1_recall")  # each at k
 
 
 def share_longer(
@@ -67,7 +65,6 @@ def tables_of_set(
         *macro_table(means[means["by"] == MACRO], [*settings.rows], settings.columns),
         *difference_table(compared, md.titles(settings.differences), settings),
         *removed_table(totals, [*settings.trainings], settings.columns, longer),
-        *two_hop_table(means, settings.one_hop),
         *tables_by_kind(means, settings.by),
     ]
 
@@ -113,27 +110,6 @@ def removed_table(
         return []
     table = md.pivot(totals, ["arm"], arms, probed)
     return ["Answer awareness by what is removed (%):", table, explain_columns(unexplained, longer)]
-
-
-def two_hop_table(means: pd.DataFrame, one_hop: Mapping[str, str]) -> list[str]:
-    """Return measures of paths, of all questions with hops and of each kind of them, with R-all of the arms that
-    `one_hop` maps the rankings of paths to; nothing without paths."""
-    rows = dict.fromkeys([*one_hop, *one_hop.values()])
-    hops = means[means["row"].isin(rows) & means["by"].isin(["", "hop_type"])]
-    cutoffs = sorted(int(metric[2:]) for metric in hops["metric"].unique() if re.fullmatch(r"pr\d+", metric))
-    columns = [f"{measure}{k}" for measure in PATH_MEASURES for k in cutoffs]
-    if not cutoffs:
-        return []
-    labels = {}
-    for mean in hops[hops["metric"].str.fullmatch(r"all\d+")].sort_values("group", kind="stable").itertuples():
-        labels[f"{mean.row}/{mean.group}"] = [mean.row, mean.group or "all", f"{mean.n:,.0f}"]
-    intro = (
-        "Two hops (%): whether the k/2 best paths hold all supporting passages (R-all), any of them (PR), a path of"
-        " just them (path recall), one as a first hop (1-recall); of the arms whose examples the models learnt from,"
-        " whether the k best passages hold all:"
-    )
-    keyed = hops.assign(key=hops["row"] + "/" + hops["group"])
-    return [intro, md.pivot(keyed, ["%", "questions", "n"], labels, columns, row_key="key")]
 
 
 def tables_by_kind(means: pd.DataFrame, metrics_by_kind: Mapping[KindName, Sequence[str]]) -> list[str]:

@@ -1,10 +1,11 @@
-"""Metrics of the paths that a two-hop ranking was made of (MDR: Xiong et al., 2021), for questions with hops.
+"""Whether the paths that a two-hop ranking was made of hold all supporting passages (MDR: Xiong et al., 2021).
 
-`all<k>` (R@k, P-EM), `pr<k>`, `path_recall<k>` and `hop1_recall<k>` look at the k/2 best paths, not at k passages.
+`all<k>` (R@k, P-EM) looks at the k/2 best paths of a question with hops, not at k passages.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -13,30 +14,14 @@ from eadpr.evaluation.outcomes import MeasuredQuestions, Values
 from eadpr.storage import tables
 from eadpr.storage.records import Question, RankedPath
 
-METRICS = ("all", "pr", "path_recall", "hop1_recall")
-
-
-def path_metrics(paths: Sequence[Sequence[str]], hops: set[str]) -> tuple[bool, bool, bool, bool]:
-    """Return `METRICS` of one question's paths, which are passage ids; `hops` are its supporting passages.
-
-    all: the paths hold all supporting passages; pr: they hold any; path_recall: one path is just the supporting
-    passages, in any order; hop1_recall: one path begins with a supporting passage.
-    """
-    passages = {passage_id for path in paths for passage_id in path}
-    return (
-        hops <= passages,
-        bool(hops & passages),
-        any(hops == set(path) for path in paths),
-        any(path[0] in hops for path in paths),
-    )
-
 
 def measure_paths(path: Path, questions: MeasuredQuestions, records: Path, all_at: Sequence[int]) -> dict[str, Values]:
     return path_values(tables.rows(path, RankedPath), list(questions.records(records)), all_at)
 
 
 def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_at: Sequence[int]) -> dict[str, Values]:
-    """Return every metric of paths over the questions with hops; a question without paths counts as wrong.
+    """Return `all<k>` over the questions with hops, 1 where the best paths hold all supporting passages; a question
+    without paths counts as wrong.
 
     Raises ValueError for an odd cut-off, and if no question has hops.
     """
@@ -48,8 +33,8 @@ def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_
     best: defaultdict[str, list[list[str]]] = defaultdict(list)
     for path in paths:
         best[path.question_id].append(path.passage_ids)
-    scores = {}
+    values = {}
     for k in all_at:
-        cut = [(best[questions[i].id][: k // 2], set(questions[i].hops)) for i in rows]
-        scores[k] = np.array([path_metrics(*of_question) for of_question in cut], dtype=np.float64)
-    return {f"{name}{k}": Values(rows, scores[k][:, i]) for i, name in enumerate(METRICS) for k in all_at}
+        found = [{*chain(*best[questions[i].id][: k // 2])}.issuperset(questions[i].hops) for i in rows]
+        values[f"all{k}"] = Values(rows, np.array(found, dtype=np.float64))
+    return values
