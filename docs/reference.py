@@ -20,12 +20,14 @@ from eadpr.evaluation import metrics as measures
 from eadpr.evaluation.awareness import AWARENESS, Compared
 from eadpr.readers import evaluate as of_readers
 from eadpr.readers.predictions import Prediction
+from eadpr.robustness.config import NearDuplicate
 from eadpr.settings.command import Stage
 from eadpr.settings.model import Layout, Settings
 from eadpr.settings.user_command import app
 from eadpr.settings.yaml import DEFAULTS
 from eadpr.storage import records, tables
 from eadpr.two_hops import evaluate as of_paths
+from eadpr.two_hops.config import RankedPath
 
 ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
@@ -250,7 +252,7 @@ def _arrow(kind: Any) -> str:
 def _tables() -> Iterable[type]:
     parts = {records.Span, records.ScoredSpan, records.SupportingFact}  # of a column
     found = [one for one in vars(records).values() if isinstance(one, type) and hasattr(one, "_fields")]
-    return [*(one for one in found if one not in parts), Prediction]
+    return [*(one for one in found if one not in parts), RankedPath, NearDuplicate, Prediction]
 
 
 def tables_page() -> str:

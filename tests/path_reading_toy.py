@@ -7,7 +7,8 @@ import numpy as np
 from eadpr.readers.config import Read
 from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.storage import tables
-from eadpr.storage.records import Context, Fold, Origin, Passage, Positive, Question, RankedPath, Span
+from eadpr.storage.records import Context, Fold, Origin, Passage, Positive, Question, Span
+from eadpr.two_hops.config import RankedPath
 from tests.reading_toy import READER
 from tests.small_collection import write_model, write_records
 

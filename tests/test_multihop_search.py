@@ -14,10 +14,10 @@ from eadpr.search.config import Encode
 from eadpr.search.encode import encode
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Passage, Question, RankedPath
+from eadpr.storage.records import Passage, Question
 from eadpr.training.encoder import load
 from eadpr.training.padding import pad
-from eadpr.two_hops.config import Beam
+from eadpr.two_hops.config import Beam, RankedPath
 from eadpr.two_hops.evaluate import path_values
 from eadpr.two_hops.hops import SETTINGS, hop_texts
 from eadpr.two_hops.retrieve import find_paths, rank_passages, retrieve_paths

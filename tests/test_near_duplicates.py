@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from eadpr.robustness import generate
-from eadpr.robustness.config import Generation
+from eadpr.robustness.config import Generation, NearDuplicate
 from eadpr.robustness.generate import NearDuplicateInputs
 from eadpr.robustness.rules import by_rule, removed, reordered, replaced
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
-from eadpr.storage.records import Distractor, Fold, NearDuplicate, Passage, Positive, Question, Span
+from eadpr.storage.records import Distractor, Fold, Passage, Positive, Question, Span
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.pairs import Pair
 from eadpr.text.answers import has_answer

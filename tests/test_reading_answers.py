@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.readers.evaluate import exact_match, f1
-from eadpr.text.answers import exact_match_normal
+from eadpr.readers.evaluate import exact_match, exact_match_normal, f1
 
 pytestmark = pytest.mark.readers
 

@@ -12,7 +12,8 @@ import pytest
 from eadpr.readers.evaluate import exact_match, f1
 from eadpr.readers.predictions import Prediction
 from eadpr.storage import tables
-from eadpr.storage.records import Passage, Question, Ranked, RankedPath
+from eadpr.storage.records import Passage, Question, Ranked
+from eadpr.two_hops.config import RankedPath
 from tests.small_pipeline import Project, create, ran
 
 pytestmark = [pytest.mark.readers, pytest.mark.pipeline]

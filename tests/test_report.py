@@ -26,7 +26,8 @@ from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.settings.resolve import load
 from eadpr.storage import records, tables
-from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Ranked, RankedPath, Span
+from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Ranked, Span
+from eadpr.two_hops.config import RankedPath
 from eadpr.two_hops.evaluate import measure_paths
 from eadpr.two_hops.retrieve import rank_passages
 from tests import evaluated as toy

@@ -11,7 +11,7 @@ from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MADE
 from eadpr.report.config import MeasuredBy
 from eadpr.robustness import evaluate as robustness_evaluate
-from eadpr.robustness.config import Robustness
+from eadpr.robustness.config import NearDuplicate, Robustness
 from eadpr.robustness.evaluate import Joined, RobustnessInputs, RobustnessSettings, run
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
@@ -22,7 +22,7 @@ from eadpr.search.encode import embed, encode
 from eadpr.search.retrieve import retrieve
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
-from eadpr.storage.records import NearDuplicate, Outcome, Passage, Positive, Ranked
+from eadpr.storage.records import Outcome, Passage, Positive, Ranked
 from eadpr.text.answers import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small

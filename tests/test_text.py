@@ -8,9 +8,10 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from eadpr.readers.evaluate import exact_match_normal
 from eadpr.storage.records import Span
 from eadpr.text import answers
-from eadpr.text.answers import AnswerMatcher, answer_spans, exact_match_normal, has_answer, needles, padded, tokens
+from eadpr.text.answers import AnswerMatcher, answer_spans, has_answer, needles, padded, tokens
 from eadpr.text.question_types import question_type
 
 STRING_CASES = [

@@ -8,6 +8,8 @@ questions with hops count. A question without a prediction, or without answers, 
 question with a prediction, `no_answers` for one without answers.
 """
 
+import re
+import string
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,10 +27,17 @@ from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Origin, Question
 from eadpr.supervision import pairs
 from eadpr.text import spans
-from eadpr.text.answers import exact_match_normal, nfd, pattern_matches
+from eadpr.text.answers import nfd, pattern_matches
 
 CLOSED = ("yes", "no", "noanswer")  # no part of these answers counts
 PREFIXES = ("", "sp_", "joint_")
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def exact_match_normal(answer: str) -> str:
+    """Lower-case an answer without ASCII punctuation, articles and extra white space, as SQuAD's exact match does."""
+    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def exact_match(prediction: str, answers: Sequence[str], kind: str = "string") -> bool:

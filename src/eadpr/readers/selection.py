@@ -9,7 +9,8 @@ from typing import NamedTuple
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_questions
-from eadpr.storage.records import Fold, Positive, Question, Ranked, RankedPath
+from eadpr.storage.records import Fold, Positive, Question, Ranked
+from eadpr.two_hops.config import RankedPath
 
 POSITIVES = 20  # of a question, at most; like the negatives as in DPR's code
 LEAST_NEGATIVES, MOST_NEGATIVES = 50, 150  # and ten for each positive

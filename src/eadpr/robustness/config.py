@@ -1,6 +1,6 @@
-"""Settings of the stages `near_duplicates` and `robustness`; no heavy imports."""
+"""Settings and the table of near-duplicates; no heavy imports."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -10,6 +10,20 @@ from eadpr.supervision.config import Strategy
 # The first three are by rule (`rules`).
 Generator = Literal["removed", "replaced", "reordered", "endpoint", "given"]
 CANDIDATES = 40  # texts asked for a question, at most
+
+
+class NearDuplicate(NamedTuple):
+    """A passage much like the positive `passage_id` that holds no answer to the question.
+
+    `number` counts from 0 within the question; a corpus with n near-duplicates per question takes the numbers below n.
+    """
+
+    question_id: str
+    passage_id: str
+    number: int
+    generator: str
+    title: str
+    text: str
 
 
 class NearDuplicates(Section):

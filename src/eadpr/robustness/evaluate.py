@@ -17,7 +17,7 @@ from typing import NamedTuple
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.evaluate import COUNTS, ranking_values
 from eadpr.evaluation.outcomes import MADE, load_questions, read_members, write
-from eadpr.robustness.config import Robustness
+from eadpr.robustness.config import NearDuplicate, Robustness
 from eadpr.runtime import files, machine
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
@@ -27,7 +27,7 @@ from eadpr.search.config import Encode
 from eadpr.search.encode import embed, encode
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
-from eadpr.storage.records import NearDuplicate, Passage, Question, Ranked
+from eadpr.storage.records import Passage, Question, Ranked
 from eadpr.text.answers import AnswerMatcher
 from eadpr.training.encoder import load
 

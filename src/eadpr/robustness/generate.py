@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from eadpr.corpus.sources import LOOK_ALIKES, Source
-from eadpr.robustness.config import CANDIDATES, Generation
+from eadpr.robustness.config import CANDIDATES, Generation, NearDuplicate
 from eadpr.robustness.rules import by_rule, removed, reordered, replaced
 from eadpr.runtime import files
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
-from eadpr.storage.records import NearDuplicate, Passage, Span
+from eadpr.storage.records import Passage, Span
 from eadpr.supervision.fillers import pool_fillers
 from eadpr.supervision.pairs import read_pairs
 from eadpr.writers.config import Endpoint

@@ -117,16 +117,6 @@ class Ranked(NamedTuple):
     score: float
 
 
-class RankedPath(NamedTuple):
-    """One row of a ranking of paths: passages in the order of the hops; `score` is the sum of `hop_scores`."""
-
-    question_id: str
-    rank: int
-    passage_ids: list[str]
-    hop_scores: list[float]
-    score: float
-
-
 class Negative(NamedTuple):
     question_id: str
     passage_id: str
@@ -166,20 +156,6 @@ class Distractor(NamedTuple):
     form: str
     text: str
     removed: list[Span]
-
-
-class NearDuplicate(NamedTuple):
-    """A passage much like the positive `passage_id` that holds no answer to the question.
-
-    `number` counts from 0 within the question; a corpus with n near-duplicates per question takes the numbers below n.
-    """
-
-    question_id: str
-    passage_id: str
-    number: int
-    generator: str
-    title: str
-    text: str
 
 
 class Example(NamedTuple):

@@ -1,12 +1,10 @@
 """Answer matching as DPR decides it, and the places of answers in a passage.
 
 Answers are matched in the text of a passage, never in its title. The rules follow DPR's `qa_validation` and
-`tokenizers` (Karpukhin et al., 2020), but for scripts without spaces, where each character is a token;
-`exact_match_normal` follows SQuAD's evaluation (Rajpurkar et al., 2016).
+`tokenizers` (Karpukhin et al., 2020), but for scripts without spaces, where each character is a token.
 """
 
 import re
-import string
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,8 +26,6 @@ STOPS = "。！？｡؟۔।॥།᠃։።፧။។៕"  # end a sentence in oth
 _WORDS = r"[\p{L}\p{N}\p{M}]"
 _TOKEN = regex.compile(rf"(?V1)[{_WORDS}&&[{UNSPACED}]]\p{{M}}*|[{_WORDS}--[{UNSPACED}]]+|[^\p{{Z}}\p{{C}}]")
 _ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+|[!-~]")  # equal to _TOKEN on ASCII text, several times faster
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 SECONDS = 0.5  # of the processor, for a pattern in one text
 CACHED = 65_536  # tokenised passages in an AnswerMatcher's cache, about 1.5 kB each
 
@@ -74,11 +70,6 @@ def answer_spans(answers: Sequence[str], text: str, kind: str = "string", *, que
         origins = _origins(text)
         spans = [Span(min(origins[start:end]), max(origins[start:end]) + 1) for start, end in spans]
     return merge(spans, touching=False)
-
-
-def exact_match_normal(answer: str) -> str:
-    """Lower-case an answer without ASCII punctuation, articles and extra white space, as SQuAD's exact match does."""
-    return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
 
 
 class AnswerMatcher:

@@ -1,4 +1,6 @@
-"""Settings of train_multihop and retrieve_multihop; no heavy imports."""
+"""Settings and the table of two hops; no heavy imports."""
+
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -17,3 +19,13 @@ class Beam(Section):
 
     width: int = Field(ge=1)
     paths: int = Field(ge=1)
+
+
+class RankedPath(NamedTuple):
+    """One row of a ranking of paths: passages in the order of the hops; `score` is the sum of `hop_scores`."""
+
+    question_id: str
+    rank: int
+    passage_ids: list[str]
+    hop_scores: list[float]
+    score: float

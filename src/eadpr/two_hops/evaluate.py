@@ -12,7 +12,8 @@ import numpy as np
 
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values
 from eadpr.storage import tables
-from eadpr.storage.records import Question, RankedPath
+from eadpr.storage.records import Question
+from eadpr.two_hops.config import RankedPath
 
 
 def measure_paths(path: Path, questions: MeasuredQuestions, records: Path, all_at: Sequence[int]) -> dict[str, Values]:

@@ -21,9 +21,9 @@ from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.rankings import write_rankings
-from eadpr.storage.records import Question, Ranked, RankedPath
+from eadpr.storage.records import Question, Ranked
 from eadpr.training.encoder import load
-from eadpr.two_hops.config import Beam
+from eadpr.two_hops.config import Beam, RankedPath
 from eadpr.two_hops.hops import SETTINGS, hop_texts, second_ids, without_question_mark
 
 QUERIES = 65_536  # of hop 2 searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions, width 100
