@@ -15,7 +15,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, ProtocolError
 from urllib3.util import Retry
 
-from eadpr.corpus.sources import LISTED, File, Source, without_password
+from eadpr.corpus.sources import LISTED, Source, without_password
 from eadpr.runtime import cache
 from eadpr.runtime.files import discard, link_or_copy, new_folder, read_json, sha256, write_json, write_text
 from eadpr.runtime.progress import progress
@@ -54,7 +54,12 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
     pins = {url: Pin(**pin) for url, pin in known.items()}
     for file in source.files:
         if file.path is not None:
-            _check_local(file, sources / file.path)
+            path = sources / file.path
+            if not path.is_file():
+                raise FileNotFoundError(f"{path} does not exist; `eadpr add` brings files in, or put it there")
+            pin, actual = Pin(file.sha256, file.size), Pin(sha256(path) if file.sha256 else None, _size(path))
+            if not actual.matches(pin):
+                raise ValueError(f"{path}: expected {pin}, got {actual}; it is another file or incomplete")
     downloads = [file for file in source.files if file.url is not None]
     new: dict[str, Pin] = {}
     with new_folder(out) as folder:
@@ -69,14 +74,6 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
     if new:
         write_json(sources / PINS, {url: pin._asdict() for url, pin in (pins | new).items()})
     return [file.name for file in downloads if file.url in new]
-
-
-def _check_local(file: File, path: Path) -> None:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; `eadpr add` brings files in, or put it there")
-    pin, actual = Pin(file.sha256, file.size), Pin(sha256(path) if file.sha256 else None, _size(path))
-    if not actual.matches(pin):
-        raise ValueError(f"{path}: expected {pin}, got {actual}; it is another file or incomplete")
 
 
 def download(url: str, pin: Pin) -> tuple[Path, Pin]:

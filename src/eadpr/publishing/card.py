@@ -19,7 +19,7 @@ from eadpr.report.notes import find_unmoved
 from eadpr.runtime import files
 from eadpr.runtime.terminal import counted
 from eadpr.settings.yaml import COLLECTIONS
-from eadpr.training.config import NO_PROMPTS, ResolvedSettings
+from eadpr.training.config import NO_PROMPTS
 from eadpr.training.encoder import TextEncoder
 
 TEMPLATE = Path(__file__).with_name("card.md")
@@ -99,10 +99,11 @@ def write_card(
     }  # fmt: skip
     pieces = re.split(r"<!-- (\w+) -->\n", TEMPLATE.read_text(encoding="utf-8"))
     optional = {
-        "vectors": vectors, "forbidden": bool(FORBIDS.search(f"{about['data']} {about['base']}")),
-        "prompts": settings.prompts != NO_PROMPTS, "unmoved": bool(find_unmoved(folder / "training", [about["arm"]])),
+        "vectors": vectors, "forbidden": FORBIDS.search(f"{about['data']} {about['base']}"),
+        "prompts": settings.prompts != NO_PROMPTS, "unmoved": find_unmoved(folder / "training", [about["arm"]]),
     }  # fmt: skip
-    blocks = _choose_blocks(settings, optional)
+    blocks = {"always", settings.title, *(name for name, present in optional.items() if present)}
+    blocks |= {"token"} if encoder.token_dim else {"vector", "one" if settings.shared else "two", settings.similarity}
     body = "".join(piece for name, piece in zip(pieces[1::2], pieces[2::2], strict=True) if name in blocks)
     metadata = ModelCardData(
         license=about["license"], base_model=about["base_model"], library_name="sentence-transformers",
@@ -110,14 +111,6 @@ def write_card(
         license_name="see-below" if about["license"] == "other" else None,
     )  # fmt: skip
     return f"---\n{metadata.to_yaml()}\n---\n\n{Template(body).substitute(values)}"
-
-
-def _choose_blocks(settings: ResolvedSettings, optional: Mapping[str, bool]) -> set[str]:
-    """Return the names of the template's blocks that this card has."""
-    by_token = settings.unit == "token"
-    blocks = {"always", settings.title}
-    blocks |= {"token"} if by_token else {"vector", "one" if settings.shared else "two", settings.similarity}
-    return blocks | {name for name, present in optional.items() if present}
 
 
 def _expressions(encoder: TextEncoder) -> dict[str, str]:

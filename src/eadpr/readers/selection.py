@@ -1,6 +1,6 @@
 """Questions with the passages or paths that a ranking gives them, to train readers on and to read."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -64,15 +64,11 @@ def read_training_questions(
     folds = tables.rows(positives / "folds.parquet", Fold)
     ids = {fold.question_id for fold in folds if fold.role == "train"}
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
-    titles = _gold_titles(positives / "positives.parquet", ids, store)
+    # Of the source's positives; BM25's are no gold pages.
+    gold = tables.read(positives / "positives.parquet", Positive, ["question_id", "passage_id", "source"]).to_pandas()
+    gold = gold[(gold["source"] == "given") & gold["question_id"].isin(ids)]
+    gold = gold.assign(title=store.titles(store.rows(gold["passage_id"].tolist())))
+    titles = gold[gold["title"] != ""].groupby("question_id")["title"].agg(frozenset).to_dict()
     for question_id, paths in read_ranked_paths(table, depth):
         if question_id in ids:
             yield QuestionPaths(questions[question_id], path_rows(store, paths), titles.get(question_id, frozenset()))
-
-
-def _gold_titles(positives: Path, ids: Collection[str], store: PassageStore) -> dict[str, frozenset[str]]:
-    """Return the titles of the source's positives by question; BM25's positives are no gold pages."""
-    gold = tables.read(positives, Positive, ["question_id", "passage_id", "source"]).to_pandas()
-    gold = gold[(gold["source"] == "given") & gold["question_id"].isin(ids)]
-    gold = gold.assign(title=store.titles(store.rows(gold["passage_id"].tolist())))
-    return gold[gold["title"] != ""].groupby("question_id")["title"].agg(frozenset).to_dict()

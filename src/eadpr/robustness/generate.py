@@ -9,7 +9,7 @@ Texts are the same where only white space differs.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,7 +56,10 @@ def write_near_duplicates(
     `number`. Questions without a positive, or without an answer that a text can hold, have none.
     """
     ids = questions.read_question_ids(inputs.records / "question_sets.parquet", sets.evaluate)
-    evidence = _read_evidence(inputs.distractors / "distractors.parquet", settings.strategy, ids)
+    filters = [("strategy", "=", settings.strategy), ("form", "=", "cut"), ("question_id", "in", ids)]
+    table, columns = inputs.distractors / "distractors.parquet", ["question_id", "passage_id", "removed"]
+    rows = pq.read_table(table, columns=columns, filters=filters).to_pylist()
+    evidence = {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in rows}
     originals = (
         make_original(pair, evidence.get((pair.question.id, pair.passage.id)))
         for pair in read_pairs(inputs.records, inputs.positives / "positives.parquet", ids, first=True)
@@ -83,13 +86,6 @@ def write_near_duplicates(
         tables.write(folder / "near_duplicates.parquet", NearDuplicate, rows)
         files.write_json(folder / "report.json", report)
     return report
-
-
-def _read_evidence(path: Path, strategy: str, ids: Sequence[str]) -> dict[tuple[str, str], list[Span]]:
-    """Read the spans that the distractor of each positive of the questions `ids` lacks."""
-    filters = [("strategy", "=", strategy), ("form", "=", "cut"), ("question_id", "in", ids)]
-    rows = pq.read_table(path, columns=["question_id", "passage_id", "removed"], filters=filters).to_pylist()
-    return {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in rows}
 
 
 def choose_generator(

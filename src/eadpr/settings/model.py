@@ -157,7 +157,9 @@ def check_graph(layout: Layout, report: Report) -> None:
         kinds = [kind for kind in rule.kinds if name in getattr(layout, kind) and value.startswith(rule.prefix)]
         if not kinds and value not in rule.also:
             idle = "; it is under arms, but not active" if "active" in rule.kinds and name in layout.arms else ""
-            raise SettingError(f"{place}.{field}", f"{value!r} is not one of {_choices(layout, rule)}{idle}")
+            listed = {kind: ", ".join(rule.prefix + key for key in getattr(layout, kind)) for kind in rule.kinds}
+            choices = [*rule.also, *(f"{kind} ({names or 'none'})" for kind, names in listed.items())]
+            raise SettingError(f"{place}.{field}", f"{value!r} is not one of {', '.join(choices)}{idle}")
         graph.setdefault(place, []).extend(f"{kind}.{name}" for kind in kinds)
     try:
         TopologicalSorter(graph).prepare()
@@ -208,13 +210,6 @@ def _check_repeats(layout: Layout) -> None:
             raise SettingError(f"active.{arm}.repeats", f"{edges.repeats!r} is not an active arm that repeats no other")
         if edges.repeats is not None and arm in layout.arms:
             raise SettingError(f"active.{arm}", f"arms.{arm} has settings, so it repeats no other; rename it")
-
-
-def _choices(layout: Layout, rule: Of) -> str:
-    choices = [
-        f"{kind} ({', '.join(rule.prefix + name for name in getattr(layout, kind)) or 'none'})" for kind in rule.kinds
-    ]
-    return ", ".join([*rule.also, *choices])
 
 
 def check_metrics(evaluate: Evaluate, report: Report, prefix: str = "") -> None:
