@@ -1,4 +1,4 @@
-"""Write a ranking for other tools: TREC run, qrels by id and by answer, DPR's retrieval JSON."""
+"""Write a ranking for other tools: TREC run, qrels by id and by answer."""
 
 from eadpr.evaluation.command import main as main
 from eadpr.settings.user_command import run

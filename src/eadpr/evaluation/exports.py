@@ -36,7 +36,7 @@ def export(ranking: Path, records: Path, positives: Path, out: Path, *, sets: Se
     for question, rows in zip(asked, read_rankings(ranking, judge.relevant), strict=True):
         if question.id in wanted:
             ids = [row.passage_id for row in rows]
-            run += [f"{question.id} Q0 {row.passage_id} {row.rank} {score} {tag}" for row, score in fall(rows)]
+            run += [f"{question.id} Q0 {row.passage_id} {row.rank} {score!s} {tag}" for row, score in fall(rows)]
             by_id += [f"{question.id} 0 {i} {grade:g}" for i, grade in judge.relevant[question.id].items()]
             hits = [i for i, hit in zip(ids, judge(question, ids), strict=True) if hit]
             by_answer += [f"{question.id} 0 {i} 1" for i in hits] or [f"{question.id} 0 {NOTHING} 0"]
