@@ -1,4 +1,4 @@
-"""Run a study of data/studies and write its page: eadpr study NAME; or --check all pages."""
+"""Run a study of data/studies and write its page, as `eadpr study` does."""
 
 from eadpr.settings.user_command import run
 from eadpr.studies.command import main

@@ -196,7 +196,7 @@ def test_rows_of_placebos_stand_where_the_settings_have_them():
 
 @pytest.mark.parametrize(("strategies", "placebo_of", "said"), [
     (["gold", "placebo"], "pseudo", "placebo_of: 'pseudo' is not in strategies, but the placebos there .placebo. need"),
-    (["placebo", "placebo"], "pseudo", "names a strategy twice"),
+    (["placebo", "placebo"], "pseudo", "names one twice"),
     (["gold"], "placebo", "Input should be 'pseudo', 'gold'"),
 ])  # fmt: skip
 def test_settings_that_do_not_fit_each_other(strategies, placebo_of, said):

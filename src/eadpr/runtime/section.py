@@ -6,11 +6,28 @@ The stage `configs` reads params.yaml and writes a JSON file of sections for eac
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from eadpr.runtime import files
 
 OrAuto = Annotated[int, Field(ge=1)] | Literal["auto"]  # auto: chosen for the device
+
+
+def _check_once(values: list) -> list:
+    if len(set(values)) < len(values):
+        raise ValueError("names one twice")
+    return values
+
+
+def _check_heads(heads: int, info: ValidationInfo) -> int:
+    width = next((info.data[name] for name in ("hidden", "width") if name in info.data), 0)
+    if width % heads:
+        raise ValueError(f"{heads} heads do not divide the {width} numbers of a token")
+    return heads
+
+
+Once = AfterValidator(_check_once)  # of a list
+Heads = Annotated[int, Field(ge=1), AfterValidator(_check_heads)]  # of attention, behind the field hidden or width
 
 
 class Section(BaseModel):

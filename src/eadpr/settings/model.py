@@ -14,7 +14,7 @@ from eadpr.corpus.sources import Source
 from eadpr.evaluation.config import Evaluate
 from eadpr.report.config import Report
 from eadpr.robustness.config import Generator, Robustness
-from eadpr.runtime.section import Section, Sets
+from eadpr.runtime.section import Once, Section, Sets
 from eadpr.settings.names import SECTIONS
 from eadpr.settings.yaml import SettingError
 
@@ -99,11 +99,8 @@ class Matrix(Section):
 
     @model_validator(mode="after")
     def _check_axes(self) -> Self:
-        axes = {name: getattr(self, name) for name in type(self).__annotations__}
-        for name, values in axes.items():
-            if len(set(values)) < len(values):
-                raise ValueError(f"{name} names one twice, found {values}")
-        if len({bool(values) for values in axes.values()}) > 1:
+        axes = type(self).__annotations__
+        if len({bool(getattr(self, name)) for name in axes}) > 1:
             raise ValueError(f"{' and '.join(axes)} go together: name at least one of each, or none of both")
         return self
 
@@ -111,15 +108,15 @@ class Matrix(Section):
 class Reading(Matrix):
     """The readers, and the rankings that each of them reads."""
 
-    readers: Annotated[list[Name], Of(("readers",))]
-    rankings: Annotated[list[Name], Of(("active", "fused", "multihop"), ("bm25",))]
+    readers: Annotated[list[Name], Once, Of(("readers",))]
+    rankings: Annotated[list[Name], Once, Of(("active", "fused", "multihop"), ("bm25",))]
 
 
 class Measured(Robustness, Matrix):
     """The arms that are measured against the near-duplicates of each generator."""
 
-    generators: list[Generator]
-    arms: Annotated[list[Name], Of(("active",))]
+    generators: Annotated[list[Generator], Once]
+    arms: Annotated[list[Name], Once, Of(("active",))]
 
 
 class Collection(Section):

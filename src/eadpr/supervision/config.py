@@ -1,10 +1,10 @@
 """Settings of the stages annotator, evidence and distractors."""
 
-from typing import Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from eadpr.runtime.section import Section
+from eadpr.runtime.section import Heads, Once, Section
 from eadpr.training.optimiser import Optimiser
 
 Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
@@ -19,7 +19,7 @@ class Recipe(Optimiser):
 
     vocabulary: int = Field(ge=512)
     width: int = Field(ge=8)
-    heads: int = Field(ge=2)
+    heads: Heads
     layers: int = Field(ge=1)
     feed_forward: int = Field(ge=8)
     dropout: float = Field(ge=0, lt=1)
@@ -33,13 +33,6 @@ class Recipe(Optimiser):
     adam_beta1: float = Field(default=0.9, ge=0, lt=1)
     adam_beta2: float = Field(default=0.999, ge=0, lt=1)
     adam_eps: float = Field(default=1e-8, gt=0)
-
-    @field_validator("heads")
-    @classmethod
-    def _divide_width(cls, heads: int, info: ValidationInfo) -> int:
-        if (width := info.data.get("width", 0)) % heads:
-            raise ValueError(f"{heads} does not divide width ({width})")
-        return heads
 
 
 class Annotator(Section):
@@ -65,17 +58,10 @@ class EvidenceSettings(Section):
     """`placebo_of` is the strategy that placebos are compared with; they do not touch its evidence."""
 
     positive: Literal["first", "each"]
-    strategies: list[Strategy | Placebo] = Field(min_length=1)
+    strategies: Annotated[list[Strategy | Placebo], Field(min_length=1), Once]
     placebo_of: Strategy
     window: int = Field(ge=0)
     input_tokens: int = Field(ge=16)
-
-    @field_validator("strategies")
-    @classmethod
-    def _once(cls, strategies: list[Strategy | Placebo]) -> list[Strategy | Placebo]:
-        if len(set(strategies)) < len(strategies):
-            raise ValueError("names a strategy twice")
-        return strategies
 
     @model_validator(mode="after")
     def _with_evidence(self) -> Self:
@@ -91,12 +77,12 @@ class EvidenceSettings(Section):
 class Distractors(Section):
     """`forms` are worked out of each strategy; `seed` draws fillers."""
 
-    forms: list[Form]
+    forms: Annotated[list[Form], Once]
     seed: int = Field(ge=0)
 
     @field_validator("forms")
     @classmethod
     def _with_cut(cls, forms: list[Form]) -> list[Form]:
-        if "cut" not in forms or len(set(forms)) < len(forms):
-            raise ValueError("must hold cut, which answer awareness is measured with, and each form once")
+        if "cut" not in forms:
+            raise ValueError("must hold cut, which answer awareness is measured with")
         return forms

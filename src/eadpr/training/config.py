@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from eadpr.runtime.files import read_json
-from eadpr.runtime.section import OrAuto, Section, checked
+from eadpr.runtime.section import Heads, OrAuto, Section, checked
 from eadpr.training.optimiser import Optimiser
 
 SETTINGS = "encoder.json"  # of a model folder
@@ -19,19 +19,12 @@ class Base(Section):
     revision: str | None
     layers: int = Field(ge=1)
     hidden: int = Field(ge=1)
-    heads: int = Field(ge=1)
+    heads: Heads
     intermediate: int = Field(ge=1)
     vocabulary: int = Field(ge=64)
     lowercase: bool
     tokenizer_passages: int = Field(ge=1)
     seed: int = Field(ge=0)
-
-    @field_validator("heads")
-    @classmethod
-    def _divide_hidden(cls, heads: int, info: ValidationInfo) -> int:
-        if (hidden := info.data.get("hidden", 0)) % heads:
-            raise ValueError(f"{heads} does not divide hidden ({hidden})")
-        return heads
 
 
 class Prompts(Section):
