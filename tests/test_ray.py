@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from eadpr.runtime import cache, jobs, machine
+from eadpr.runtime import cache, jobs, machine, ray_cluster
 from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
 from eadpr.search.encode import encode
@@ -40,13 +40,13 @@ def fail(number):
 
 def test_without_ray_installed_the_message_names_the_file_to_install(monkeypatch):
     monkeypatch.setenv(jobs.ADDRESS, "local")
-    monkeypatch.setattr(jobs, "find_spec", lambda name: None)
+    monkeypatch.setattr(ray_cluster, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"EADPR_RAY is set .* install requirements/ray\.txt"):
         list(jobs.make_shards(lambda: pytest.fail("loaded"), lambda _: pytest.fail("made"), [0], HARDWARE))
 
 
 def test_actors_get_all_variables_that_settling_sets_and_that_the_cache_and_joins_read():
     settled = re.findall(r'environ(?:\.setdefault\(|\[)"(\w+)"', inspect.getsource(machine.settle))
-    assert set(settled) == set(jobs.SETTLED)
+    assert set(settled) == set(ray_cluster.SETTLED)
     read = {name for of in (cache, engine) for name in re.findall(r'environ.get\("(\w+)"', inspect.getsource(of))}
-    assert {"EADPR_CACHE", "EADPR_MEMORY"} <= read <= set(jobs.CARRIED)
+    assert {"EADPR_CACHE", "EADPR_MEMORY"} <= read <= set(ray_cluster.CARRIED)

@@ -1,19 +1,14 @@
 """Long work in independent pieces, done by this process, by threads on its GPUs, or by a Ray cluster (EADPR_RAY).
 
-Results do not depend on who does a piece. Ray makes only shards, each a file that depends on its number alone and gets
-its name when it is complete; Ray restarts an actor that died (requirements/ray.txt).
+Results do not depend on who does a piece.
 """
 
 import copy
-import functools
 import itertools
 import os
-import sys
+import pkgutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
-from types import ModuleType
 from typing import TypeVar
 
 import torch
@@ -28,12 +23,7 @@ Result = TypeVar("Result")
 Work = Callable[[int], Iterator[int]]  # makes a shard by its number and yields counts of finished units
 WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
 ADDRESS = "EADPR_RAY"  # `local` for a cluster of this machine, else the address of one that it belongs to
-# Variables that `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
-SETTLED = (
-    "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM",
-)  # fmt: skip
-CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE", "EADPR_CACHE", "EADPR_MEMORY")
-RESTARTS = 10  # of an actor; Ray's default is endless, even for a shard that kills every actor
+RAY = "eadpr.runtime.ray_cluster:make_shards"  # by name, so that it is code of no stage: it decides no bytes
 
 
 def make_shards(
@@ -42,7 +32,7 @@ def make_shards(
     """Make the shards with these numbers and yield counts of finished units (passages, pairs). `load` and `make`
     prepare a worker as in `map_pieces`; with Ray each actor calls both."""
     if os.environ.get(ADDRESS):
-        yield from _make_on_ray(lambda: make(load()), numbers, hardware)
+        yield from pkgutil.resolve_name(RAY)(os.environ[ADDRESS], lambda: make(load()), numbers, hardware)
     elif WORKERS[machine.device()] * len(machine.devices()) == 1:
         work = make(load())
         for number in numbers:
@@ -89,57 +79,3 @@ def _weights(loaded: object) -> Iterator[Parameter]:
     elif isinstance(loaded, tuple | list):
         for part in loaded:
             yield from _weights(part)
-
-
-def _make_on_ray(make: Callable[[], Work], numbers: Sequence[int], hardware: Machine) -> Iterator[int]:
-    """Make shards by actors, each with the threads of `hardware`, or WORKERS of them on each GPU. Raises ValueError
-    where Ray or room for an actor is missing, and the ValueError or OSError of an actor."""
-    with connect(os.environ[ADDRESS]) as ray:
-        kind, share = ("GPU", 1 / WORKERS["cuda"]) if machine.device() == "cuda" else ("CPU", hardware.threads)
-        machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        room = sum(int(resources.get(kind, 0) / share) for resources in machines)
-        if not room:
-            raise ValueError(
-                f"{ADDRESS}: the cluster has no room for {share:g} {kind}; lower machine.threads, or unset it"
-            )
-        options = {f"num_{kind.lower()}s": share, "max_restarts": RESTARTS, "max_task_retries": RESTARTS}
-        remote = ray.remote(**options)(Actor)
-        actors = [remote.remote(make, hardware, machine.device(), os.getcwd()) for _ in numbers[:room]]
-        try:
-            yield from ray.util.ActorPool(actors).map_unordered(lambda actor, n: actor.make.remote(n), numbers)
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause if isinstance(error.cause, (ValueError, OSError)) else error from error
-
-
-@contextmanager
-def connect(address: str) -> Iterator[ModuleType]:
-    """Import Ray and connect to the cluster; its processes import the same code and get the variables CARRIED."""
-    if not find_spec("ray"):
-        raise ValueError(f"{ADDRESS} is set ({address}), but Ray is not installed; install requirements/ray.txt")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_worker_niceness", "0")  # by default Ray's workers give way to all other processes
-    import ray
-
-    variables = {name: os.environ[name] for name in CARRIED if name in os.environ}
-    variables["PYTHONPATH"] = os.pathsep.join(map(os.path.abspath, sys.path))
-    options = {"include_dashboard": False} if address == "local" else {}
-    ray.init(address, runtime_env={"env_vars": variables}, logging_level="warning", log_to_driver=False, **options)
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-class Actor:
-    """A worker in another process, on the same kind of device as the stage, because the device decides bytes."""
-
-    def __init__(self, make: Callable[[], Work], hardware: Machine, device: str, folder: str) -> None:
-        machine.settle(hardware)
-        os.chdir(folder)
-        self._load, self._device = functools.cache(make), device
-
-    def make(self, number: int) -> int:
-        """Make a shard and return the number of its units."""
-        if machine.device() != self._device:
-            raise ValueError(f"an actor of the Ray cluster runs on {machine.device()}, the stage on {self._device}")
-        return sum(self._load()(number))
