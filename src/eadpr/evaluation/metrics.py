@@ -101,16 +101,9 @@ def judge_rankings(
             supporting[i, columns] = [passage_id in (question.hops or ()) for passage_id in ids]
             answer[i, columns] = judge(question, ids)
             ranked[i] = len(rows)
-    return Judgements(
-        answer_QK=answer,
-        relevant_QK=by_id,
-        supporting_QK=supporting,
-        gain_QK=gain,
-        best_QK=best,
-        relevant_Q=np.array([len(relevant[question.id]) for question in questions], dtype=np.int64),
-        supporting_Q=np.array([len(set(question.hops or ())) for question in questions], dtype=np.int64),
-        ranked_Q=ranked,
-    )
+    relevant_Q = np.array([len(relevant[question.id]) for question in questions], dtype=np.int64)
+    supporting_Q = np.array([len(set(question.hops or ())) for question in questions], dtype=np.int64)
+    return Judgements(answer, by_id, supporting, gain, best, relevant_Q, supporting_Q, ranked)
 
 
 def top_k_accuracy(hits_QK: Hits, k: int) -> Floats:

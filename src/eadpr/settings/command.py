@@ -37,23 +37,12 @@ SECTIONS = "eadpr.settings.names:GIVEN"
 SETTLE = "eadpr.runtime.machine:settle"
 PARAMS = Path("params.yaml")
 PATHS = ("/", "./", "data/")  # what an option that may be a name begins with if it is a path
-# Paths that are the same for every arm; stages add those with a name in them, and where they write (`stage`).
+# Paths of every stage that are not C/<name>; stages add those with a name in them, and where they write (`stage`).
 FIXED = {
     "accuracy": "C/evidence_accuracy.json",
-    "annotator": "C/annotator",
-    "distractors": "C/distractors",
     "evidence": "C/evidence.parquet",
-    "examples": "C/examples",
     "measured": "reports/{collection}",
-    "negatives": "C/negatives",
-    "outcomes": "C/outcomes",
-    "pairs": "C/pairs",
-    "positives": "C/positives",
-    "rankings": "C/rankings",
-    "raw": "C/raw",
-    "records": "C/records",
     "sources": "data/sources/{collection}",
-    "training": "C/training",
 }
 
 
@@ -72,7 +61,7 @@ class Stage(NamedTuple):
         """Return the patterns of the config file and of all paths by name."""
         code, patterns = self.main.__code__, FIXED | self.patterns
         names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-        return {"config": f"C/configs/{self.config}"} | {name: patterns[name] for name in names}
+        return {"config": f"C/configs/{self.config}"} | {name: patterns.get(name, f"C/{name}") for name in names}
 
     def arguments(self) -> list[str]:
         """Return the names that the command line takes in order: first for the config file, then for the output."""
@@ -134,7 +123,7 @@ class Stage(NamedTuple):
 
 
 def stage(config: str | None = None, **patterns: str) -> Callable[[Callable[..., str]], Stage]:
-    """Declare a DVC stage; `config` is <its module>.json by default, `patterns` are of the paths that are not FIXED.
+    """Declare a DVC stage; `config` is <its module>.json by default, `patterns` are of paths but FIXED and C/<name>.
 
     The decorated function stands last in its module: if that is run (python -m), the stage is run.
     """
