@@ -35,17 +35,10 @@ class Evaluate(Section):
     @property
     def metrics(self) -> list[str]:
         """Return the name of every metric that a collection can have."""
-        cutoffs = {
-            "top": self.top_k,
-            "mrr": [self.mrr_at],
-            "id_top": self.top_k,
-            "id_mrr": [self.mrr_at],
-            "ndcg": [self.ndcg_at],
-            "map": [self.mrr_at],
-            "recall": self.recall_at,
-            "all": self.all_at,
-        }
-        return [*(f"{kind}{k}" for kind, ks in cutoffs.items() for k in ks), "evidence1", *AWARENESS]
+        names = [f"{kind}{k}" for kind in ("top", "id_top") for k in self.top_k]
+        names += [f"{kind}{self.mrr_at}" for kind in ("mrr", "id_mrr", "map")]
+        names += [f"ndcg{self.ndcg_at}", *(f"recall{k}" for k in self.recall_at), *(f"all{k}" for k in self.all_at)]
+        return [*names, "evidence1", *AWARENESS]
 
     @property
     def depth(self) -> int:

@@ -113,7 +113,6 @@ def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Valu
 def awareness_values(pairs: Path, ids: pa.Array) -> dict[str, Values]:
     """Return the metrics of `awareness` and the score differences, one value per pair; none without pairs."""
     values: dict[str, Values] = {}
-
     row_of = {question_id: row for row, question_id in enumerate(ids.to_pylist())}
 
     def add(metric: str, question_ids: np.ndarray, numbers: np.ndarray) -> None:

@@ -57,12 +57,8 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
     rows, settings = tables.count(passages, Passage), resolve_auto(settings)
     if not rows:
         raise ValueError(f"{passages} holds no passages")
-    inputs = {
-        **encoder_of(model),
-        "passages": files.sha256(passages),
-        "encode": settings.model_dump(),
-        "machine": hardware.model_dump(),
-    }
+    inputs = encoder_of(model) | {"passages": files.sha256(passages)}
+    inputs |= {"encode": settings.model_dump(), "machine": hardware.model_dump()}
     key = machine.key(__file__, [], inputs, DTYPE.str)
     ranges = shard_ranges(rows, settings.shard_passages)
     with cache.workspace("vectors", key) as shards:

@@ -39,13 +39,8 @@ def probe(
     strategy_of = {"distractor": settings.strategy} | {name: name for name in (*settings.also, *settings.placebos)}
     joined = first_pairs_with_cuts(records, positives, distractors, [*strategy_of.values()], ids)
     pairs = ((pair, texts) for pair, texts in joined if pair.gold or not settings.annotated)
-    count = 0
-
-    def blocks() -> Iterator[Block]:
-        nonlocal count
-        while block := list(islice(pairs, PAIRS)):
-            count += len(block)
-            yield block
+    blocks = iter(lambda: list(islice(pairs, PAIRS)), [])
+    sizes: list[int] = []
 
     def load_encoders() -> Encoders:
         return load_pair(model).to(machine.device())
@@ -53,13 +48,14 @@ def probe(
     def score_block(encoders: Encoders, block: Block) -> list[PairScore]:
         cuts = {variant: [texts.get(name) for _, texts in block] for variant, name in strategy_of.items()}
         rows = list(score_variants([pair for pair, _ in block], cuts, encoders))
+        sizes.append(len(block))
         advance(len(block))
         return rows
 
     with progress("probe", None, "questions") as advance:
-        rows = jobs.map_pieces(load_encoders, lambda encoders: partial(score_block, encoders), blocks())
+        rows = jobs.map_pieces(load_encoders, lambda encoders: partial(score_block, encoders), blocks)
         tables.write(out, PairScore, chain.from_iterable(rows))
-    return count
+    return sum(sizes)
 
 
 def score_variants(
