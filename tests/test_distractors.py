@@ -118,22 +118,19 @@ def test_settings_are_checked(forms):
 ANN = "Ann liked tea. She was born in Rome, Italy. Rome is old. Nobody knows why she left."
 
 
-@pytest.mark.parametrize(
-    ("text", "answers", "evidence", "words", "inside"),
-    [
-        # Rome stands in it twice: two words in a row, elsewhere and in the evidence.
-        ("Ann left. Born in Rome. Rome is old.", ["Rome"], "Born in Rome.", {"Ann left", "is old"}, {"Born in"}),
-        # Of two answers, three words.
-        ("We saw old Ann. In New York or Rome she sang.", ["New York", "Rome"], "In New York or Rome she sang.",
-         {"We saw old", "saw old Ann"}, {None}),
-        # A word that an answer is a part of is no word of a placebo, nor is one without letter or digit.
-        ("He saw Rome's gate – once. Rome it was.", ["Rome"], "Rome it was.", {"He saw", "gate – once"}, {"it was"}),
-        ("It is in Rome. He is (not).", ["Rome"], "It is in Rome.", {"He", "is", "not"}, {"It", "is", "in"}),
-        # A sentence has not as many words.
-        ("Ann left. Born in Ann Arbor, Ann Arbor.", ["Ann Arbor"], "Born in Ann Arbor, Ann Arbor.", {None}, {None}),
-        ("No such place. It is here.", ["Rome"], "It is here.", {None}, {None}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "answers", "evidence", "words", "inside"), [
+    # Rome stands in it twice: two words in a row, elsewhere and in the evidence.
+    ("Ann left. Born in Rome. Rome is old.", ["Rome"], "Born in Rome.", {"Ann left", "is old"}, {"Born in"}),
+    # Of two answers, three words.
+    ("We saw old Ann. In New York or Rome she sang.", ["New York", "Rome"], "In New York or Rome she sang.",
+     {"We saw old", "saw old Ann"}, {None}),
+    # A word that an answer is a part of is no word of a placebo, nor is one without letter or digit.
+    ("He saw Rome's gate – once. Rome it was.", ["Rome"], "Rome it was.", {"He saw", "gate – once"}, {"it was"}),
+    ("It is in Rome. He is (not).", ["Rome"], "It is in Rome.", {"He", "is", "not"}, {"It", "is", "in"}),
+    # A sentence has not as many words.
+    ("Ann left. Born in Ann Arbor, Ann Arbor.", ["Ann Arbor"], "Born in Ann Arbor, Ann Arbor.", {None}, {None}),
+    ("No such place. It is here.", ["Rome"], "It is here.", {None}, {None}),
+])  # fmt: skip
 def test_as_many_words_in_a_row_as_the_answers_have(text, answers, evidence, words, inside):
     """Wherever they may be drawn; the punctuation at their ends stays where it is."""
     held = answer_spans(answers, text)

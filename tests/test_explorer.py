@@ -63,10 +63,9 @@ def test_columns_hold_the_measures_of_every_question(inputs, tmp_path):
     assert overview["differences"][0]["metrics"]["aa"] == expected
 
 
-@pytest.mark.parametrize(
-    ("trainings", "mean"),
-    [(["eadpr"], [1.0, 0.20655, 1.0, 1]), (["eadpr", "again"], [1.0, 0.20655, 1.0, 1]), (["eadpr", "dpr"], None)],
-)
+@pytest.mark.parametrize(("trainings", "mean"), [
+    (["eadpr"], [1.0, 0.20655, 1.0, 1]), (["eadpr", "again"], [1.0, 0.20655, 1.0, 1]), (["eadpr", "dpr"], None),
+])  # fmt: skip
 def test_a_metric_without_shared_questions_is_left_out(copied, tmp_path, trainings, mean):
     for arm, question in (("dpr", "q1"), ("eadpr", "q2")):
         pairs = [row for row in tables.rows(copied.pairs / f"{arm}.parquet", PairScore) if row.question_id == question]

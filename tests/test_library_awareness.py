@@ -212,14 +212,11 @@ def test_a_static_model_reads_all_of_a_text():
     assert awareness(static, distractors([ROW]))["aa"].interval.n == 1
 
 
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        (lambda *_: [1.0], r"scores of shape \(1,\) for 7 texts"),
-        (lambda questions, *_: [math.nan] * len(questions), "the score of row 0, positive, is nan"),
-        (3, "a int is no model"),
-    ],
-)
+@pytest.mark.parametrize(("model", "said"), [
+    (lambda *_: [1.0], r"scores of shape \(1,\) for 7 texts"),
+    (lambda questions, *_: [math.nan] * len(questions), "the score of row 0, positive, is nan"),
+    (3, "a int is no model"),
+])  # fmt: skip
 def test_models_that_do_not_score_are_refused(model, said):
     with pytest.raises(ValueError, match=said):
         awareness(model, distractors([ROW]))

@@ -49,15 +49,12 @@ def folders(tmp_path):
     return records, write_ranking(tmp_path / "bm25", **RANKING), tmp_path / "out"
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"train": ["toy/dev"]}, r"'d0' and 1 more are in sets\.train \(toy/dev\) and in sets\.evaluate"),
-        ({"annotator": ["toy/dev"]}, r"'d0' and 1 more are in sets\.annotator \(toy/dev\) and in sets\.evaluate"),
-        ({"validation": ["toy/dev"]}, r"'d0' and 1 more are in sets\.validation \(toy/dev\) and in sets\.evaluate"),
-        ({"validation": ["toy/qa"]}, r"'t0' and 0 more are in sets\.train .*\(toy/qa\); validate with other"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"train": ["toy/dev"]}, r"'d0' and 1 more are in sets\.train \(toy/dev\) and in sets\.evaluate"),
+    ({"annotator": ["toy/dev"]}, r"'d0' and 1 more are in sets\.annotator \(toy/dev\) and in sets\.evaluate"),
+    ({"validation": ["toy/dev"]}, r"'d0' and 1 more are in sets\.validation \(toy/dev\) and in sets\.evaluate"),
+    ({"validation": ["toy/qa"]}, r"'t0' and 0 more are in sets\.train .*\(toy/qa\); validate with other"),
+])  # fmt: skip
 def test_questions_are_not_measured_on_what_is_learnt_from(folders, changes, said):
     records, ranking, out = folders
     sets = SETS.model_copy(update=changes)
