@@ -27,7 +27,7 @@ def _check_heads(heads: int, info: ValidationInfo) -> int:
 
 
 Once = AfterValidator(_check_once)  # of a list
-Heads = Annotated[int, Field(ge=1), AfterValidator(_check_heads)]  # of attention, behind the field hidden or width
+DividesWidth = AfterValidator(_check_heads)  # of heads of attention, behind the field hidden or width
 
 
 class Section(BaseModel):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from eadpr.runtime.section import Heads, Once, Section
+from eadpr.runtime.section import DividesWidth, Once, Section
 from eadpr.training.optimiser import Optimiser
 
 Strategy = Literal["pseudo", "gold", "sentence", "window", "answer"]
@@ -19,7 +19,7 @@ class Recipe(Optimiser):
 
     vocabulary: int = Field(ge=512)
     width: int = Field(ge=8)
-    heads: Heads
+    heads: Annotated[int, Field(ge=2), DividesWidth]
     layers: int = Field(ge=1)
     feed_forward: int = Field(ge=8)
     dropout: float = Field(ge=0, lt=1)

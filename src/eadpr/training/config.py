@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from eadpr.runtime.files import read_json
-from eadpr.runtime.section import Heads, OrAuto, Section, checked
+from eadpr.runtime.section import DividesWidth, OrAuto, Section, checked
 from eadpr.training.optimiser import Optimiser
 
 SETTINGS = "encoder.json"  # of a model folder
@@ -19,7 +19,7 @@ class Base(Section):
     revision: str | None
     layers: int = Field(ge=1)
     hidden: int = Field(ge=1)
-    heads: Heads
+    heads: Annotated[int, Field(ge=1), DividesWidth]
     intermediate: int = Field(ge=1)
     vocabulary: int = Field(ge=64)
     lowercase: bool
