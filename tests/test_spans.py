@@ -26,6 +26,7 @@ def pieces(text: str, spans) -> list[str]:
      ["東京の人は「はい。行く！」と言った。", "「雨だ。」", "帰った。"],
      ["He waited...", "She left."], ["It rained (all day.)", "Then it snowed."], ["Of Ulm. eBay in 1990. , or so."],
      ["A paragraph without a stop", "Another one"], ["she was born in st. louis.", "it grew!", "so did she."],
+     ["i saw NASA.", "she led it."], ["of Ulm, approx. five.", "The rest fell."],
      ["値は３．１４です．", "犬です．"], ["Τι είναι;", "Ναι."], ["བོད་ཡིག།", "ལགས་སོ།"],
      ["भारत की राजधानी दिल्ली है।", "मुंबई बड़ा है॥"], ["وہ لاہور میں ہے۔", "کیا؟", "ہاں۔"], ["እሱ ተወለደ።", "አዲስ ነው።"],
      ["Er starb am 3. Mai 1990 in Ulm.", "Im 19. Jahrhundert war er 30.", "May kam."],
@@ -38,6 +39,7 @@ def test_sentences(expected):
 
 
 @pytest.mark.parametrize(("text", "expected"), [
+    ("Она ушла.Он жил.", ["Она ушла.", "Он жил."]), ("וכתב.והלך", ["וכתב.", "והלך"]),
     ("It ended.She left.Why", ["It ended.", "She left.", "Why"]), ("See Node.js or a.B.", ["See Node.js or a.B."]),
     ("Bring\n- bread\n 2. salt\nand oil", ["Bring", "- bread", "2. salt\nand oil"]),
     ("name: Ada\nborn: 1815, in\nLondon", ["name: Ada", "born: 1815, in\nLondon"]),

@@ -264,12 +264,12 @@ def squad(folder: Path) -> Reading:
     articles = [one for name in ("squad.json", "dev.json") for one in json_of(f"[{text_of(folder / name)}]")[0]["data"]]
     for article in articles:
         for paragraph in article["paragraphs"]:
-            of = article["title"] or "", paragraph["context"]
+            of = article.get("title") or "", paragraph["context"]
             key = passages.setdefault(of, f"{'_'.join(of[0].split())}/{len(passages) + 1}")
             for one in paragraph["qas"]:
                 if not one.get("is_impossible") and one["answers"]:
-                    places = [-1 if a["answer_start"] is None else int(a["answer_start"]) for a in one["answers"]]
-                    assert min(places) >= -1, "a place before the text"
+                    places = (a.get("answer_start") for a in one["answers"])
+                    assert all(place is None or int(place) >= -1 for place in places), "a place before the text"
                     assert all(a["text"] in of[1] for a in one["answers"]), "not there"
                     questions.append((one["question"], list(dict.fromkeys(a["text"] for a in one["answers"]))))
                     contexts.append((one["question"], "positive", 0, key, None))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -122,7 +123,8 @@ def encode_shards(
             yield len(vectors)
         path = shards / shard_name(number)
         with files.replacing(path) as temporary, temporary.open("wb") as file:
-            np.save(file, shard, allow_pickle=False)
+            # Through `write`: into a file itself numpy's error of a full disk has neither number nor name.
+            np.save(SimpleNamespace(write=file.write), shard, allow_pickle=False)
         cache.seal(path)
 
     return encode_shard

@@ -18,13 +18,15 @@ RUN = 100  # characters of a script without spaces, with no mark between them, t
 _MARK = rf"(?:[{STOPS}]|．(?!\d)|(?<=[ά-ώ]{{2}});(?=\s+[Ά-ώ]))"
 # A stop: the marks, then whatever closes with them. Those of other scripts need no space behind them.
 _STOP = re.compile(
-    r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?=\s)|(?<=[a-zß-ÿ]{2})[.!?](?=[A-Z][a-z]|[A-Z]\s)"
+    r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?=\s)"
+    r"|(?<=[a-zß-ÿа-я]{2})[.!?](?=[A-ZÀ-ÞА-Я][a-zß-ÿа-я]|[A-Z]\s)|(?<=[א-תء-ۓ]{2})[.!](?=[א-תء-ۓ]{2})"
     # 「…。」と: the quote's sentence goes on. (A possessive + would do for (?!_MARK), but is broken in Python 3.11.2.)
     rf"|{_MARK}+(?!{_MARK})(?![」』]+[\u3041-\u309f])[”’」』）\"»)]*|\n\s*\n|\u2029"
     r"|\n(?=\s*(?:[-*•–●▪◦|]|\d\d?[.)])\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"  # an item, a table's row, a key before its value
     rf"|(?<=[\u0e00-\u0eff])\s+(?=[\u0e00-\u0eff])|[{UNSPACED}]{{{RUN}}}"  # Thai and Lao have no marks
 )
 _WORD = re.compile(r"\w")
+_CAPITAL = re.compile(r"[.!?]\s+[A-ZÀ-ÞΆ-ΩА-Я]")  # a sentence that begins with one; without any a text is uncased
 _PREVIOUS_WORD = re.compile(r"[^\s(\[{\"“‘'«]+$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
 _OPENS, _CLOSES = "([{「『（", ")]}」』）"
@@ -114,7 +116,7 @@ def stripped(text: str, span: Span) -> Span:
 
 def sentences(text: str) -> list[Span]:
     """Return sorted, disjoint spans that hold every character but white space exactly once."""
-    uncased = text.islower()
+    uncased = text.islower() or (text.lstrip()[:1].islower() and not _CAPITAL.search(text))
     cuts = [stop.end() for stop in _STOP.finditer(text) if _ends_sentence(text, stop, uncased)]
     spans: list[Span] = []
     for edges in pairwise((0, *_outside(cuts, _bracketed(text)), len(text))):
