@@ -39,9 +39,11 @@ def test_sentences(expected):
 
 
 @pytest.mark.parametrize(("text", "expected"), [
+    ("Ulm.[1] It grew.²\u200b<b>Why.</b><p>Ah", ["Ulm.[1]", "It grew.²", "\u200b<b>Why.", "</b><p>Ah"]),
+    ("three\nBlind mice", ["three", "Blind mice"]), ("three\nBlind mice run.", ["three\nBlind mice run."]),
     ("Она ушла.Он жил.", ["Она ушла.", "Он жил."]), ("וכתב.והלך", ["וכתב.", "והלך"]),
     ("It ended.She left.Why", ["It ended.", "She left.", "Why"]), ("See Node.js or a.B.", ["See Node.js or a.B."]),
-    ("Bring\n- bread\n 2. salt\nand oil", ["Bring", "- bread", "2. salt\nand oil"]),
+    ("Bring\n- bread\n 2. salt\n(b) rye\nand oil", ["Bring", "- bread", "2. salt", "(b) rye\nand oil"]),
     ("name: Ada\nborn: 1815, in\nLondon", ["name: Ada", "born: 1815, in\nLondon"]),
     ("Rivers:\n| Rhine | Ulm |\n|---|---|\n| Po |", ["Rivers:", "| Rhine | Ulm |\n|---|---|", "| Po |"]),
     ("中" * 150 + "。", ["中" * 100, "中" * 50 + "。"]),

@@ -16,13 +16,14 @@ RUN = 100  # characters of a script without spaces, with no mark between them, t
 
 # Marks of scripts other than Latin. Greek asks with a semicolon.
 _MARK = rf"(?:[{STOPS}]|．(?!\d)|(?<=[ά-ώ]{{2}});(?=\s+[Ά-ώ]))"
-# A stop: the marks, then whatever closes with them. Those of other scripts need no space behind them.
+# A stop: the marks, then whatever closes with them and a note's number. Those of other scripts need no space behind.
+# Else an item of a list, a table's row, or a key before its value begins a sentence.
 _STOP = re.compile(
-    r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?=\s)"
+    r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?:\[\w{1,4}\]|[¹²³⁰-⁹])*(?=[\s\u200b]|</?[a-z])"
     r"|(?<=[a-zß-ÿа-я]{2})[.!?](?=[A-ZÀ-ÞА-Я][a-zß-ÿа-я]|[A-Z]\s)|(?<=[א-תء-ۓ]{2})[.!](?=[א-תء-ۓ]{2})"
     # 「…。」と: the quote's sentence goes on. (A possessive + would do for (?!_MARK), but is broken in Python 3.11.2.)
     rf"|{_MARK}+(?!{_MARK})(?![」』]+[\u3041-\u309f])[”’」』）\"»)]*|\n\s*\n|\u2029"
-    r"|\n(?=\s*(?:[-*•–●▪◦|]|\d\d?[.)])\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"  # an item, a table's row, a key before its value
+    r"|\n(?=\s*(?:[-*•–●▪◦|]|\(?(?:\d\d?[.)]|[a-z]\)))\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"
     rf"|(?<=[\u0e00-\u0eff])\s+(?=[\u0e00-\u0eff])|[{UNSPACED}]{{{RUN}}}"  # Thai and Lao have no marks
 )
 _WORD = re.compile(r"\w")
@@ -40,7 +41,7 @@ def _words(text: str) -> frozenset[str]:
 # Never the end of a sentence: a name follows.
 _BEFORE_NAME = _words(
     "mr mrs ms mx dr prof rev fr hon gov gen col maj capt cmdr lt sgt cpl adm sen rep st ste mt vs viz cf messrs mme "
-    "mlle e.g i.e eds trans"
+    "mlle sra srta sig ул им e.g i.e eds trans"
 )
 # Not the end of a sentence where a number follows.
 _BEFORE_NUMBER = _words("no nos vol vols fig figs pp p ch sec art op ed ca c fl approx r b d")
@@ -118,6 +119,8 @@ def sentences(text: str) -> list[Span]:
     """Return sorted, disjoint spans that hold every character but white space exactly once."""
     uncased = text.islower() or (text.lstrip()[:1].islower() and not _CAPITAL.search(text))
     cuts = [stop.end() for stop in _STOP.finditer(text) if _ends_sentence(text, stop, uncased)]
+    if not cuts and not re.search(r"[.!?…]", text):
+        cuts = [match.end() for match in re.finditer("\n", text)]  # lines are all that parts such a text
     spans: list[Span] = []
     for edges in pairwise((0, *_outside(cuts, _bracketed(text)), len(text))):
         span = stripped(text, Span(*edges))
