@@ -201,7 +201,7 @@ def _json_lines(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
             try:
                 yield where, JSON.decode(line)
             except (ValueError, RecursionError) as error:
-                advice = "each line must be one whole object, or the file a list of them"
+                advice = f"the line, {excerpt(line)}, must be one whole object, or the file a list of them"
                 raise _malformed(where, error, advice) from None
 
 
