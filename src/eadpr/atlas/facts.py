@@ -19,28 +19,8 @@ NEAR = 40  # blocks that a reference may look back
 NAMED_AS = {kind: "person" if kind in PERSONS else kind for kind in KINDS} | {"film": "work", "book": "work"}
 # The kind of name of each place in a block; places with the same kind of name are neighbours.
 NAME_KINDS = [NAMED_AS[kind] for kind, about in KINDS.items() for _ in range(about.count)]
-# Answers are entities of these kinds, years, numbers (low, high, step, form), or words of a pool.
-REFERENCES = {
-    "town": ("town",),
-    "company": ("company",),
-    "owner": ("company", "entrepreneur"),
-    "team": ("team",),
-    "mayor": ("entrepreneur", "architect", "writer"),
-    "director": ("filmmaker",),
-    "author": ("writer",),
-    "designer": ("architect",),
-    "founder": ("entrepreneur",),
-    "coach": ("athlete",),
-}
-YEARS = {"birth_year": (1850, 1960), "year": (1860, 2010), "founding_year": (1860, 2010), "town_year": (1150, 1850)}
-NUMBERS = {
-    "inhabitants": (1_200, 400_000, 100, "{:,}"),
-    "employees": (120, 40_000, 10, "{:,}"),
-    "seats": (400, 60_000, 50, "{:,}"),
-    "pages": (90, 900, 1, "{}"),
-    "height": (640, 6_900, 1, "{:,} metres"),
-    "minutes": (61, 200, 1, "{} minutes"),
-}
+# Answers are entities of these kinds, years, numbers, or words of another pool.
+REFERENCES, YEARS, NUMBERS = (POOLS[name] for name in ("references", "years", "numbers"))
 
 
 class Fact(NamedTuple):
@@ -75,7 +55,12 @@ class _Draw(NamedTuple):
 def world(seed: int, block: int) -> list[Entity]:
     """Generate the ENTITIES entities of a block with their facts."""
     rng = Random(f"atlas/{seed}/{block}/facts")
-    entities = _create_entities(seed, block, rng)
+    entities: list[Entity] = []
+    for kind, about in KINDS.items():
+        for place in range(len(entities), len(entities) + about.count):
+            name = _name(seed, kind, block, place)
+            pronoun = names.pronoun(name) if kind in PERSONS else "it"
+            entities.append(Entity(place, f"e{block * ENTITIES + place}", kind, name, _noun(kind, name, rng), pronoun))
     by_kind = {kind: [e for e in entities if e.kind == kind] for kind in KINDS}
     shared = _share_names(by_kind, rng)
     for entity in entities:
@@ -83,16 +68,6 @@ def world(seed: int, block: int) -> list[Entity]:
     for first, second in shared:
         for relation in sorted(first.facts.keys() & second.facts.keys()):
             del rng.choice((first, second)).facts[relation]
-    return entities
-
-
-def _create_entities(seed: int, block: int, rng: Random) -> list[Entity]:
-    entities: list[Entity] = []
-    for kind, about in KINDS.items():
-        for place in range(len(entities), len(entities) + about.count):
-            name = _name(seed, kind, block, place)
-            pronoun = names.pronoun(name) if kind in PERSONS else "it"
-            entities.append(Entity(place, f"e{block * ENTITIES + place}", kind, name, _noun(kind, name, rng), pronoun))
     return entities
 
 
@@ -112,13 +87,8 @@ def _noun(kind: str, name: str, rng: Random) -> str:
 
 def _share_names(kinds: dict[str, list[Entity]], rng: Random) -> list[tuple[Entity, Entity]]:
     """Give some entities the name of another and return the pairs."""
-    pairs = [
-        (kinds["film"][0], kinds["book"][0]),
-        (kinds["film"][1], kinds["book"][1]),
-        (kinds["band"][0], kinds["product"][0]),
-        (kinds["athlete"][0], kinds["musician"][0]),
-        (kinds["writer"][0], kinds["architect"][0]),
-    ]
+    alike = (("film", "book", 0), ("film", "book", 1), ("band", "product", 0), ("athlete", "musician", 0))
+    pairs = [(kinds[one][place], kinds[other][place]) for one, other, place in (*alike, ("writer", "architect", 0))]
     chosen = [pair for pair in pairs if rng.random() < 0.6]
     for first, second in chosen:
         second.name, second.pronoun = first.name, first.pronoun
@@ -152,7 +122,7 @@ def _draw_fact(draw: _Draw, name: str) -> Fact:
     return _draw_reference(draw, REFERENCES[name]) if name in REFERENCES else Fact(_draw_word(draw, name))
 
 
-def _draw_reference(draw: _Draw, kinds: tuple[str, ...]) -> Fact:
+def _draw_reference(draw: _Draw, kinds: list[str]) -> Fact:
     """Draw an entity of one of the kinds, from this block or an earlier one."""
     target = draw.rng.choice([e for kind in kinds for e in draw.by_kind[kind]])
     if draw.rng.random() >= ELSEWHERE:
