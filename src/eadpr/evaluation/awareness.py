@@ -6,6 +6,7 @@ Scores come from the stage `probe`. A pair in which one of the two texts equals 
 variant ending in `_cut`; it says nothing about the retriever and is only counted, as are pairs without a placebo.
 """
 
+import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
@@ -26,10 +27,7 @@ def symbol(form: str) -> str:
 
 
 class Compared(NamedTuple):
-    """Two variants of the pair scores; a pair counts for its retriever where the first scores above the second.
-
-    `title`, `meaning` and `beyond`, the reason why pairs are left out, are texts of the report and the explorer.
-    """
+    """A table of awareness.toml, which explains the fields."""
 
     above: str
     below: str
@@ -42,30 +40,8 @@ class Compared(NamedTuple):
         return f"s(q, {symbol(self.above)}) > s(q, {symbol(self.below)})"
 
 
-# By metric. The last ones are there where probe.also names the strategy.
-AWARENESS = {
-    "aa": Compared(POSITIVE, "masked", "AA", "the positive scores above itself without the answer",
-        "the answer being beyond the encoder's cut"),
-    "placebo_words": Compared(POSITIVE, "placebo_words", "placebo (words)",
-        "the positive scores above itself without as many words elsewhere; need not be high"),
-    "controlled_aa": Compared("placebo_words", "masked", "controlled AA",
-        "the positive without as many words elsewhere scores above the positive without the answer; chance is 50",
-        "answer or placebo being beyond the cut"),
-    "placebo_inside": Compared(POSITIVE, "placebo_inside", "placebo (words inside)",
-        "the positive scores above itself without as many other words of the evidence; need not be high"),
-    "controlled_aa_inside": Compared("placebo_inside", "masked", "controlled AA (inside)",
-        "the positive without other words of the evidence scores above the positive without the answer; chance is 50",
-        "answer or placebo being beyond the cut"),
-    "aa_evidence": Compared(POSITIVE, "distractor", "AA-evidence",
-        "the positive scores above itself without its evidence", "the evidence being beyond the cut"),
-    "placebo": Compared(POSITIVE, "placebo", "placebo (sentence)",
-        "the positive scores above itself without another sentence of like length; need not be high"),
-    "placebo_second": Compared(POSITIVE, "placebo_second", "placebo (second sentence)",
-        "the positive scores above itself without yet another sentence of like length; need not be high"),
-    "controlled_aa_evidence": Compared("placebo", "distractor", "controlled AA-evidence",
-        "the positive without another sentence scores above the positive without its evidence; chance is 50",
-        "evidence or placebo being beyond the cut"),
-}  # fmt: skip
+TABLES = tomllib.loads(Path(__file__).with_name("awareness.toml").read_text(encoding="utf-8"))
+AWARENESS = {metric: Compared(**table) for metric, table in TABLES.items()}
 for _name in get_args(Strategy):
     _meaning = f"the positive scores above itself without what “{_name}” takes for evidence"
     AWARENESS[f"aa_{_name}"] = Compared(POSITIVE, _name, f"AA-{_name}", _meaning)
