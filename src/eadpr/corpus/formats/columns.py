@@ -3,37 +3,15 @@
 import ast
 import json
 import tokenize
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from eadpr.corpus.rows import Row, RowError, join_names, unexpected
 
-PLAIN = ("grades", "answer_start", "evidence", "answer_kind", "set", "split", "type", "subject", "relation")
-# By kind of file: the names that a field usually has, its own first. Of the first field every file needs a column.
-NAMES = {
-    "passages": {
-        "text": ("text", "contents", "content", "body", "passage", "document"),
-        "id": ("id", "_id", "docid", "doc_id", "docno", "pid", "passage_id"),
-        "title": ("title", "headline"),
-    },
-    "questions": {
-        "question": ("question", "query", "text"),
-        "id": ("id", "_id", "qid", "query_id", "query-id", "question_id"),
-        "answers": ("answers", "answer"),
-        "positives": ("positives", "positive", "positive_ids"),
-        **{name: (name,) for name in PLAIN},
-    },
-}
-# Rows of question and passage, which no collection has.
-NAMES["probed"] = {
-    "question": ("question", "query"),
-    **{name: NAMES["questions"][name] for name in ("id", "answers", "answer_kind")},
-    "text": ("text", "contents", "context", "passage", "positive"),
-    "title": NAMES["passages"]["title"],
-    "passage_id": ("passage_id", "docid", "doc_id", "pid"),
-}
-
+NAMES = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
 # The option by which the user says which columns they are.
 OPTIONS = {"passages": "--columns", "questions": "--question-columns", "probed": "--columns"}
 
