@@ -268,8 +268,7 @@ def squad(folder: Path) -> Reading:
             key = passages.setdefault(of, f"{'_'.join(of[0].split())}/{len(passages) + 1}")
             for one in paragraph["qas"]:
                 if not one.get("is_impossible") and one["answers"]:
-                    places = (a.get("answer_start") for a in one["answers"])
-                    assert all(place is None or int(place) >= -1 for place in places), "a place before the text"
+                    assert all(int(a.get("answer_start") or 0) >= -1 for a in one["answers"]), "before the text"
                     assert all(a["text"] in of[1] for a in one["answers"]), "not there"
                     questions.append((one["question"], list(dict.fromkeys(a["text"] for a in one["answers"]))))
                     contexts.append((one["question"], "positive", 0, key, None))
