@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from eadpr.atlas import names
 from eadpr.atlas.facts import world
 from eadpr.atlas.generate import MOST, Atlas, generate, size
-from eadpr.atlas.texts import ENTITIES, PASSAGES
-from eadpr.atlas.trex import QUESTIONS
+from eadpr.atlas.texts import ENTITIES, PASSAGES, QUESTIONS
 from eadpr.text.answers import has_answer
 
 UNSEEN = ["P176", "P264", "P276", "P407", "P413", "P495", "P740"]

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.faults import seeds
 from benchmarks.faults.seeds import Rows
-from eadpr.atlas.trex import QUESTIONS as TEMPLATES
+from eadpr.atlas.texts import QUESTIONS as TEMPLATES
 from eadpr.corpus.formats.columns import NAMES
 
 Reading = dict[str, list]

@@ -14,8 +14,7 @@ from pydantic import Field
 from eadpr.atlas.facts import world
 from eadpr.atlas.pages import write_page
 from eadpr.atlas.questions import AtlasQuestion, write_questions
-from eadpr.atlas.texts import PASSAGES
-from eadpr.atlas.trex import QUESTIONS, Relation
+from eadpr.atlas.texts import PASSAGES, QUESTIONS, TrexRelation
 from eadpr.runtime.section import Section
 from eadpr.storage.records import Passage
 
@@ -26,7 +25,7 @@ class Atlas(Section):
     seed: int = Field(ge=0)
     passages: int = Field(ge=1, le=MOST)
     raising: bool
-    unseen: list[Relation] = Field(max_length=len(QUESTIONS) - 1)  # one at least is left to train on
+    unseen: list[TrexRelation] = Field(max_length=len(QUESTIONS) - 1)  # one at least is left to train on
 
 
 class Block(NamedTuple):

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from eadpr.atlas.facts import Entity
 from eadpr.atlas.pages import Stated
-from eadpr.atlas.texts import KINDS, RELATIONS
-from eadpr.atlas.trex import QUESTIONS
+from eadpr.atlas.texts import KINDS, QUESTIONS, RELATIONS
 from eadpr.storage.records import Context, Question
 
 # The uses of 28 blocks: 13 for training, 7 for testing, 8 for the annotator.

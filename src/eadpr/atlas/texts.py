@@ -2,9 +2,9 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from eadpr.atlas.trex import QUESTIONS
+from pydantic import Field
 
 
 class Relation(NamedTuple):
@@ -43,9 +43,9 @@ def _kinds(tables: dict[str, Any]) -> dict[str, Kind]:
     return kinds
 
 
-RELATIONS = {
-    name: Relation(**{"question": QUESTIONS.get(name)} | table) for name, table in _read("relations.toml").items()
-}
+RELATIONS = {name: Relation(**table) for name, table in _read("relations.toml").items()}
+QUESTIONS = {name: relation.question for name, relation in RELATIONS.items() if name.startswith("P")}  # of T-REx QA
+TrexRelation = Annotated[str, Field(pattern=rf"^({'|'.join(QUESTIONS)})$")]
 KINDS = _kinds(_read("kinds.toml"))
 POOLS = _read("pools.toml")
 PERSONS = ("athlete", "musician", "writer", "filmmaker", "architect", "entrepreneur")

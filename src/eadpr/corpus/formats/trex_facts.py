@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from eadpr.atlas.trex import QUESTIONS, Relation
+from eadpr.atlas.texts import QUESTIONS, TrexRelation
 from eadpr.corpus.formats.file_rows import read_objects
 from eadpr.corpus.rows import GivenQuestion, digest
 from eadpr.runtime.section import Section
@@ -28,7 +28,7 @@ _FILE_NAME = re.compile(r"(P\d+)\.jsonl(\.gz)?")
 class Facts(Section):
     """How questions are made of facts; the comments in settings/defaults.yaml say what each key does."""
 
-    unseen: list[Relation]
+    unseen: list[TrexRelation]
     questions: int = Field(ge=10)
     subset: int = Field(ge=1)
     seed: int = Field(ge=0)
