@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime import machine, model_folders
 from eadpr.runtime.machine import Machine
@@ -19,7 +19,7 @@ QaModel = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 def load(model: str, *, revision: str | None = None, setting: str = "annotator.model") -> QaModel:
     """Load a sequence-to-sequence model by name or folder, ready to score; safetensors only, no code from elsewhere.
     `revision` is a commit or tag of a name; None is its main branch. `setting` is the setting that names the model."""
-    loaded, tokenizer = load_whole(model, AutoModelForSeq2SeqLM, setting=setting, revision=revision)
+    loaded, tokenizer = load_whole(model, "AutoModelForSeq2SeqLM", setting=setting, revision=revision)
     return loaded.eval(), tokenizer
 
 

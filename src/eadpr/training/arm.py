@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from transformers import PreTrainedModel
 
 from eadpr.runtime import machine as machines
 from eadpr.runtime.section import Section
@@ -72,7 +71,7 @@ def prepare_encoders(encoders: Encoders, settings: ArmSettings) -> Encoders:
     return encoders.to(machines.device())
 
 
-def freeze_lower(model: PreTrainedModel, count: int) -> list[torch.nn.Module]:
+def freeze_lower(model: torch.nn.Module, count: int) -> list[torch.nn.Module]:
     """Freeze all of a model but its last `count` layers, and return these; no gradient is computed below them."""
     total = model.config.num_hidden_layers
     lists = [part for part in model.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == total]

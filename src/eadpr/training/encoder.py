@@ -9,22 +9,26 @@ Shapes: B texts, T tokens, D dimensions of a vector.
 from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
-from transformers import AutoModel, BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedTokenizerBase
 
 from eadpr.runtime.files import write_json
 from eadpr.runtime.model_folders import sides_differ
 from eadpr.text.spans import sentences
+from eadpr.training.bert import Bert
 from eadpr.training.config import SETTINGS, EncoderSettings, ResolvedSettings, settings_of
 from eadpr.training.late import token_rows
 from eadpr.training.pretrained import check_positions, load_whole, position_limit, save_whole
 from eadpr.training.projection import Projection
 from eadpr.training.self_description import read_description
 from eadpr.training.sentences import MARK, CutPassage, Spans, assign_tokens, pool_sentences
+
+if TYPE_CHECKING:  # importing transformers' models takes seconds
+    from transformers import PreTrainedModel
 
 Side = Literal["question", "passage"]
 TOKENISED_AT_ONCE = 4096  # texts, where there may be many
@@ -36,7 +40,7 @@ class TextEncoder(torch.nn.Module):
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        model: "PreTrainedModel | Bert",
         tokenizer: PreTrainedTokenizerBase,
         settings: ResolvedSettings,
         projection: Projection | None = None,
@@ -187,10 +191,10 @@ def folder_of(folder: Path, side: Side) -> Path:
 
 def pretrained(
     name: str, revision: str | None = None, *, setting: str = "the encoder", weights: bool = True
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+) -> "tuple[PreTrainedModel | Bert, PreTrainedTokenizerBase]":
     """Load an encoder by `load_whole`; raises ValueError for an encoder-decoder. Errors name the key `setting`."""
     options = {"revision": revision, "weights": weights, "model_input_names": INPUTS}
-    model, tokenizer = load_whole(name, AutoModel, setting=setting, **options)
+    model, tokenizer = load_whole(name, "AutoModel", setting=setting, **options)
     if model.config.is_encoder_decoder:
         raise ValueError(f"{setting} {name!r} is an encoder-decoder; choose an encoder such as bert-base-uncased")
     return model, tokenizer

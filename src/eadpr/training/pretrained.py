@@ -3,17 +3,22 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import transformers
 from safetensors import safe_open
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
 from eadpr.runtime.model_folders import HUB_NAME, is_folder
+from eadpr.training.bert import Bert
 from eadpr.training.self_description import UNLIMITED
 
+if TYPE_CHECKING:  # importing transformers' models takes seconds
+    from transformers import PreTrainedModel
+
 ADAPTERS = "adapter_config.json"  # peft's
+Kind = Literal["AutoModel", "AutoModelForSequenceClassification", "AutoModelForSeq2SeqLM"]
 OUTPUTS = {"return_dict": True, "output_attentions": False, "output_hidden_states": False}
 
 transformers.utils.logging.disable_progress_bar()
@@ -21,9 +26,9 @@ transformers.utils.logging.set_verbosity_error()
 
 
 def load_whole(
-    name: str, kind: Any, *, setting: str, revision: str | None = None, weights: bool = True, **tokenizer_options: Any
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a model (float32, of the `kind` AutoModel...) and its tokenizer; safetensors only, no code of the model.
+    name: str, kind: Kind, *, setting: str, revision: str | None = None, weights: bool = True, **tokenizer_options: Any
+) -> "tuple[PreTrainedModel | Bert, PreTrainedTokenizerBase]":
+    """Load a model (float32, by its `kind`) and its tokenizer; safetensors only, no code of the model.
 
     transformers fills missing weights with random numbers, leaves out layers that the config does not count, reads the
     integers of quantised weights as they are, and makes an empty tokenizer if the folder has none. All are refused, and
@@ -33,26 +38,8 @@ def load_whole(
     the device meta, as its config.json says, and all but the weights is checked.
     """
     label = f"{setting} {name!r}"
-    adapters = f"{label} holds adapters ({ADAPTERS}); merge them first, as peft's merge_and_unload does"
-    if (Path(name) / ADAPTERS).exists():  # transformers would load the base that they name, or leave them out
-        raise ValueError(adapters)
-    _check_name(name, label)
     safe = {"trust_remote_code": False, "revision": revision or "main"}
-    with as_value_error(f"{label} cannot be loaded by {kind.__name__}"):
-        config = AutoConfig.from_pretrained(name, **OUTPUTS, **safe)
-        _check_config(config)
-        if weights:
-            checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
-            model, info = kind.from_pretrained(name, config=config, dtype=torch.float32, **checks, **safe)
-        else:
-            with torch.device("meta"):
-                model, info = kind.from_config(config), None
-    if getattr(model, "_hf_peft_config_loaded", False):  # of a hub name
-        raise ValueError(adapters)
-    if info is not None:
-        _check_weights(model, info, label)
-        for path in Path(name).glob("*.safetensors"):
-            _check_numbers(path, model, label)
+    model = _load_model(name, kind, label, safe, weights=weights)
     with as_value_error(f"{label}: its tokenizer cannot be loaded"):
         tokenizer = AutoTokenizer.from_pretrained(name, **tokenizer_options, **safe)
     with as_value_error(f"{label} is a {type(model).__name__}, which reads no words; choose an encoder of text"):
@@ -68,7 +55,7 @@ def load_whole(
     return model, tokenizer
 
 
-def save_whole(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+def save_whole(folder: Path, model: "PreTrainedModel | Bert", tokenizer: PreTrainedTokenizerBase) -> None:
     """Write both in Hugging Face's layout; neither use of the tokenizer nor how it was loaded changes a byte."""
     model.save_pretrained(folder)
     tokenizer.backend_tokenizer.no_truncation()
@@ -78,7 +65,31 @@ def save_whole(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokeni
     tokenizer.save_pretrained(folder)
 
 
-def position_limit(model: PreTrainedModel) -> int:
+def _load_model(name: str, kind: Kind, label: str, safe: dict[str, Any], *, weights: bool) -> "PreTrainedModel | Bert":
+    adapters = f"{label} holds adapters ({ADAPTERS}); merge them first, as peft's merge_and_unload does"
+    if (Path(name) / ADAPTERS).exists():  # transformers would load the base that they name, or leave them out
+        raise ValueError(adapters)
+    _check_name(name, label)
+    with as_value_error(f"{label} cannot be loaded by {kind}"):
+        config = AutoConfig.from_pretrained(name, **OUTPUTS, **safe)
+        _check_config(config)
+        if not weights:
+            with torch.device("meta"):
+                return getattr(transformers, kind).from_config(config)
+        if kind == "AutoModel" and (bert := Bert.load(Path(name), config)):
+            return bert
+        checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+        load = getattr(transformers, kind).from_pretrained
+        model, info = load(name, config=config, dtype=torch.float32, **checks, **safe)
+    if getattr(model, "_hf_peft_config_loaded", False):  # of a hub name
+        raise ValueError(adapters)
+    _check_weights(model, info, label)
+    for path in Path(name).glob("*.safetensors"):
+        _check_numbers(path, model, label)
+    return model
+
+
+def position_limit(model: "PreTrainedModel | Bert") -> int:
     """Return the longest input that the model has positions for; RoBERTa keeps the first rows for padding."""
     limit = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
     if limit < 0:  # XLNet's word for none
@@ -89,7 +100,7 @@ def position_limit(model: PreTrainedModel) -> int:
     return limit
 
 
-def check_positions(model: PreTrainedModel, key: str, tokens: int) -> None:
+def check_positions(model: "PreTrainedModel | Bert", key: str, tokens: int) -> None:
     """Raise ValueError where the setting `key` asks for more tokens than the model has positions."""
     if tokens > (limit := position_limit(model)):
         name = model.name_or_path or "the encoder"
@@ -116,12 +127,14 @@ def _check_name(name: str, label: str) -> None:
 def _check_config(config: PreTrainedConfig) -> None:
     if (attention := config._attn_implementation) not in (None, "eager", "sdpa"):
         raise ValueError(f"its config.json has attn_implementation {attention!r}; take it out")
-    for name in config.architectures or []:
+    family = type(config).__name__.removesuffix("Config")
+    # A class of another family is imported, which takes seconds.
+    for name in (name for name in config.architectures or [] if not name.startswith(family)):
         if getattr(getattr(transformers, name, None), "config_class", type(config)) is not type(config):
             raise ValueError(f"its config.json has the weights of {name}, but model_type {config.model_type}")
 
 
-def _check_numbers(path: Path, model: PreTrainedModel, label: str) -> None:
+def _check_numbers(path: Path, model: "PreTrainedModel", label: str) -> None:
     names = {name for name, _ in model.named_parameters()}
     with safe_open(path, "pt") as file:
         kinds = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
@@ -131,7 +144,7 @@ def _check_numbers(path: Path, model: PreTrainedModel, label: str) -> None:
             raise ValueError(f"{label}: {key} in {path.name} is of type {kind}; give the model before it was quantised")
 
 
-def _check_weights(model: PreTrainedModel, info: dict[str, Any], label: str) -> None:
+def _check_weights(model: "PreTrainedModel", info: dict[str, Any], label: str) -> None:
     parts = {name for name, _ in model.base_model.named_children()} - {"pooler"}
     unknown = [key.removeprefix(f"{model.base_model_prefix}.") for key in info["unexpected_keys"]]
     wrong = {

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime import machine
 from eadpr.training.config import AUTO
@@ -25,7 +25,7 @@ def load(name: str, *, revision: str | None = None, setting: str = "annotator.mo
     """Load a cross-encoder of one label, or an encoder, by folder or hub name; raises ValueError for other models."""
     if read_class(name, revision, setting=setting) != "CrossEncoder":
         return load_pretrained(name, AUTO.model_copy(update={"unit": "token"}), revision=revision, setting=setting)
-    model, tokenizer = load_whole(name, AutoModelForSequenceClassification, setting=setting, revision=revision)
+    model, tokenizer = load_whole(name, "AutoModelForSequenceClassification", setting=setting, revision=revision)
     if model.config.num_labels != 1:
         raise ValueError(f"{setting} {name!r} has {model.config.num_labels} labels; a reranker has one, the relevance")
     return model, tokenizer
