@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedConfig
 
 WEIGHTS = "model.safetensors"
@@ -27,15 +26,12 @@ class Output(NamedTuple):
 class Bert(nn.Module):
     """The encoder of a config that `computes` accepts, with the parts of PreTrainedModel that are used here."""
 
-    supports_gradient_checkpointing = True
-
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__()
         self.config, self.name_or_path = config, config.name_or_path
         self.embeddings = _Embeddings(config)
         self.encoder = nn.Module()
         self.encoder.layer = nn.ModuleList(_Layer(config) for _ in range(config.num_hidden_layers))
-        self._recompute = False
 
     @classmethod
     def load(cls, folder: Path, config: PreTrainedConfig) -> Self | None:
@@ -65,17 +61,11 @@ class Bert(nn.Module):
         with torch.autocast(device, enabled=False):
             states = self.embeddings(input_ids, token_type_ids).to(dtype)
             for layer in self.encoder.layer:
-                if self._recompute and self.training:
-                    states = checkpoint(layer, states, mask, use_reentrant=False)
-                else:
-                    states = layer(states, mask)
+                states = layer(states, mask)
         return Output(states)
 
     def get_input_embeddings(self) -> nn.Embedding:
         return self.embeddings.word_embeddings
-
-    def activation_checkpointing_enable(self, _: dict) -> None:
-        self._recompute = True
 
     def save_pretrained(self, folder: Path) -> None:
         """Write config.json and the weights to an existing folder, as transformers does."""
