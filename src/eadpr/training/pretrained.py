@@ -11,7 +11,7 @@ from safetensors import safe_open
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
 from eadpr.runtime.model_folders import HUB_NAME, is_folder
-from eadpr.training.bert import Bert
+from eadpr.training.bert import Bert, computes
 from eadpr.training.self_description import UNLIMITED
 
 if TYPE_CHECKING:  # importing transformers' models takes seconds
@@ -75,7 +75,8 @@ def _load_model(name: str, kind: Kind, label: str, safe: dict[str, Any], *, weig
         _check_config(config)
         if not weights:
             with torch.device("meta"):
-                return getattr(transformers, kind).from_config(config)
+                ours = kind == "AutoModel" and computes(config)
+                return Bert(config) if ours else getattr(transformers, kind).from_config(config)
         if kind == "AutoModel" and (bert := Bert.load(Path(name), config)):
             return bert
         checks = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
