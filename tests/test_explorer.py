@@ -14,7 +14,6 @@ from eadpr.explorer.config import ExploreInputs
 from eadpr.explorer.page import make_page, pack
 from eadpr.report.differences import compare
 from eadpr.storage import tables
-from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import PairScore, Ranked
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS, evaluated
@@ -77,17 +76,6 @@ def test_a_metric_without_shared_questions_is_left_out(copied, tmp_path, trainin
     assert overview["means"]["eadpr"].get("aa") == mean
     assert "top1" in overview["differences"][0]["metrics"]
     assert "aa" not in overview["differences"][0]["metrics"]
-
-
-def test_the_sentence_that_matched_stands_with_its_passage(copied, tmp_path):
-    table = copied.rankings / "dpr" / SENTENCES
-    tables.write(table, MatchedSentence, [MatchedSentence("q1", "p2", 2, 0, 7, 0.123456)])
-    detail = unpacked(explored(copied, tmp_path), "details0")[0]
-    texts = unpacked((tmp_path / "page.html").read_bytes(), "texts0")
-    with_sentence = [found for ranking in detail["ranked"] for found in ranking if len(found) > 2]
-    assert [found[2:] for found in with_sentence] == [[0, 7, 0.1235]]
-    assert with_sentence[0] in detail["ranked"][1]
-    assert texts[with_sentence[0][0]][0] == "p2"
 
 
 def test_a_row_of_several_trainings_has_their_mean_and_its_first_is_shown(inputs, tmp_path):

@@ -153,7 +153,7 @@ def test_what_would_not_be_read_is_refused(project, tmp_path):
 
 @pytest.mark.parametrize(("files", "said"), [
     (BEIR | {"qrels.Test.tsv": "q3\t0\td3\t1\n"}, r"qrels\.Test\.tsv judges the questions of test too; keep one"),
-    ({"a.md": "x"}, "is a folder without corpus.jsonl .*for a folder of documents give --passages FOLDER"),
+    ({"a.md": "x"}, "is a folder without corpus.jsonl .*for a folder of documents give a file of questions too"),
     ({k: v for k, v in BEIR.items() if k != "queries.jsonl"}, "has qrels of .*, but neither queries.jsonl nor"),
 ])  # fmt: skip
 def test_a_folder_that_is_none_is_called_so(project, tmp_path, files, said):

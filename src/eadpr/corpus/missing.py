@@ -22,7 +22,7 @@ CREATE VIEW passages AS SELECT id, title, text FROM corpus UNION ALL SELECT pass
 # Passages that cannot join the corpus; $join where those with a text can. `split` is null for those that are not a
 # document that was split.
 _LACKED = """
-CREATE TABLE lacked AS SELECT missing.*, corpus.id AS split
+CREATE TABLE lacked AS SELECT missing.*, corpus.id AS split, (SELECT min(id) FROM corpus) AS example
 FROM missing LEFT JOIN corpus ON corpus.id = missing.passage_id || '#1' WHERE NOT $join OR missing.text IS NULL
 """
 _LEAVE_OUT = """
@@ -54,7 +54,7 @@ def _reason(lacked: dict[str, Any]) -> str:
         reason = f"is a document that was split into passages {lacked['split']}, …; name the one meant, or none: the"
         return f"{reason} best BM25 passage with an answer is then taken"
     join = "" if lacked["text"] is None else ", or set prepare.add_context_passages"
-    return f"is not in the corpus; add it to the passages{join}"
+    return f"is not in the corpus, where ids are as {excerpt(lacked['example'])}; add it to the passages{join}"
 
 
 def append_missing(connection: engine.Connection, path: Path) -> int:

@@ -24,7 +24,7 @@ def convert_judged(folder: Path, out: Path) -> OwnFiles:
     if corpus is None or not qrels:
         raise ValueError(
             f"{folder} is a folder without {' or '.join(CORPORA)}, or without qrels (qrels/*.tsv, qrels.*.tsv); for a"
-            " folder of documents give --passages FOLDER --questions FILE"
+            " folder of documents give a file of questions too; `eadpr ask-passages` writes one"
         )
     questions: dict[str, Path] = {}
     bare = 0

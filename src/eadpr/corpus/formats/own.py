@@ -66,7 +66,8 @@ def read_raw(path: Path) -> Iterator[Row]:
     if ending == ".parquet":
         return read_parquet(path)
     endings = ".csv, .tsv, .jsonl or .parquet (.gz may follow all but the last)"
-    raise ValueError(f"{path}: the name must end in {endings}")
+    missing = "" if path.exists() else ", and there is no such file or folder"
+    raise ValueError(f"{path}: the name must end in {endings}{missing}")
 
 
 def _ending(path: Path) -> str:
