@@ -1,5 +1,6 @@
 """A user's own files: what their columns say, splitting of long documents, and bringing files in."""
 
+import bz2
 import json
 import re
 from itertools import pairwise
@@ -72,10 +73,11 @@ def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     """A list, a positive that is named twice, and a grade where nothing is positive, which says nothing."""
     cells = "a,\"['p', 'r', 'p']\",\"[2, 1, 2]\",\nb,p,3,\nc,,A,x\n"
     (tmp_path / "q.csv").write_text(f"question,positives,grades,answers\n{cells}")
-    (tmp_path / "q.jsonl").write_text('{"question": "b", "positives": "p", "grades": 3, "answers": NaN}\n')
+    row = b'{"question": "b", "positives": "p", "grades": 3, "answers": NaN}\n'
+    (tmp_path / "q.ndjson.bz2").write_bytes(bz2.compress(row))
     graded = [[(one.passage_id, one.grade) for one in q.contexts] for q in questions(tmp_path / "q.csv")]
     assert graded == [[("p", 2.0), ("r", 1.0)], [("p", 3.0)], []]
-    ((found,),) = ([one.grade for one in q.contexts] for q in questions(tmp_path / "q.jsonl"))
+    ((found,),) = ([one.grade for one in q.contexts] for q in questions(tmp_path / "q.ndjson.bz2"))
     assert found == 3.0
 
 

@@ -61,17 +61,17 @@ def read_raw(path: Path) -> Iterator[Row]:
     ending = _ending(path)
     if ending in DELIMITERS:
         return read_table(path, delimiters=DELIMITERS[ending])
-    if ending in (".jsonl", ".json"):
+    if ending in (".jsonl", ".json", ".ndjson"):
         return read_objects(path)
     if ending == ".parquet":
         return read_parquet(path)
-    endings = ".csv, .tsv, .jsonl or .parquet (.gz may follow all but the last)"
+    endings = ".csv, .tsv, .jsonl or .parquet (.gz or .bz2 may follow all but the last)"
     missing = "" if path.exists() else ", and there is no such file or folder"
     raise ValueError(f"{path}: the name must end in {endings}{missing}")
 
 
 def _ending(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+    return Path(path.name.lower().removesuffix(".gz").removesuffix(".bz2")).suffix
 
 
 def read_rows(path: Path, columns: Columns) -> Iterator[Row]:
