@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,18 +19,6 @@ __all__ = ["EvidenceLoss", "Terms", "cached", "evidence_loss"]
 TIMES = {"question": (1, 1), "positive": (1, 1), "negative": (0, 99), "distractor": (0, 1), "placebo": (0, 1)}
 ROLES = tuple(TIMES)
 ALIASES = {"anchor": "question", "query": "question"}  # sentence-transformers' names
-
-# For the model card that sentence-transformers writes.
-CITATION = """
-@misc{song2024eadpr,
-    title={Evidentiality-aware Retrieval for Overcoming Abstractiveness in Open-Domain Question Answering},
-    author={Yongho Song and Dahyun Lee and Myungha Jang and Seung-won Hwang and Kyungjae Lee and Dongha Lee and
-        Jinyoung Yeo},
-    year={2024},
-    eprint={2304.03031},
-    archivePrefix={arXiv}
-}
-"""
 
 Ids = tuple[int, ...]  # the token ids of a text; () for a missing one
 
@@ -83,7 +72,8 @@ class EvidenceLoss(nn.Module):
     `evidence_loss`.
     """
 
-    citation = CITATION
+    # For the model card that sentence-transformers writes.
+    citation = Path(__file__).with_name("citation.bib").read_text(encoding="utf-8")
 
     def __init__(
         self, model: Any, roles: Sequence[str] = ROLES, *, similarity: str | None = None, scale: float | None = None,

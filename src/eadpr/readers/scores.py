@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.special import log_softmax
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
@@ -106,10 +107,10 @@ def most_probable(scored: Sequence[PathScores]) -> Decided | None:
     path). Of equal ones the earlier path wins, then span before yes before no."""
     if not scored:
         return None
-    paths = _log_softmax(np.array([scores.path for scores in scored]))
+    paths = log_softmax(np.array([scores.path for scores in scored]))
     options = []
     for place, scores in enumerate(scored):
-        kinds = paths[place] + _log_softmax(scores.kinds_K)
+        kinds = paths[place] + log_softmax(scores.kinds_K.astype(np.float64))
         if scores.span is not None:
             options.append(Decided(place, KINDS[0], float(kinds[0]) + scores.span.score))
         options += [Decided(place, KINDS[k], float(kinds[k])) for k in range(1, len(KINDS))]
@@ -126,8 +127,3 @@ def supporting(scores_S: np.ndarray, sentences: Sentences) -> list[tuple[int, in
     for place in {numbers[i][0] for i in there}:
         chosen.add(max((i for i in there if numbers[i][0] == place), key=lambda i: (scores_S[i], -i)))
     return [numbers[i] for i in sorted(chosen)]
-
-
-def _log_softmax(scores: np.ndarray) -> np.ndarray:
-    shifted = scores.astype(np.float64) - scores.max()
-    return shifted - np.log(np.exp(shifted).sum())
