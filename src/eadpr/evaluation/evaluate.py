@@ -22,7 +22,7 @@ import pyarrow as pa
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.metrics import Judgements, judge_rankings, load_judge, reciprocal_rank
-from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, read_members, write
+from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, write
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.rankings import SENTENCES, MatchedSentence, read_rankings
@@ -48,7 +48,7 @@ def run(
 
     `pairs` are the scores of an arm's probe. `more` returns further metrics, which replace metrics of the same name.
     """
-    questions = load_questions(records, read_members(records, sets.evaluate))
+    questions = load_questions(records, sets.evaluate)
     values = ranking_values(questions, records, positives, ranking, settings)
     if (ranking / SENTENCES).exists():
         values |= evidence_values(ranking / SENTENCES, positives / "positives.parquet", questions.ids)

@@ -49,12 +49,9 @@ class MeasuredQuestions(NamedTuple):
         return {name: len(rows) for name, rows in self.members.items()}
 
 
-def read_members(records: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    return {name: read_question_ids(records / "question_sets.parquet", [name]) for name in names}
-
-
-def load_questions(records: Path, members: Mapping[str, Sequence[str]]) -> MeasuredQuestions:
-    """Load the questions of all sets; `members` are their ids by set."""
+def load_questions(records: Path, names: Sequence[str]) -> MeasuredQuestions:
+    """Load the questions of the sets with these names."""
+    members = {name: read_question_ids(records / "question_sets.parquet", [name]) for name in names}
     ids = {name: pa.array(of_set, pa.string()) for name, of_set in members.items()}
     table = tables.read(records / "questions.parquet", Question, ["id", "question", "type", "relation"])
     table = table.filter(pc.is_in(table["id"], value_set=pa.concat_arrays(ids.values()))).combine_chunks()

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from eadpr.evaluation.awareness import AWARENESS, CUT
-from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions, read_members
+from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions
 from eadpr.explorer import gather, words
 from eadpr.explorer.config import ExploreInputs
 from eadpr.explorer.page import make_page
@@ -35,7 +35,7 @@ def run(
     `about` may name a commit, its date, edits since, and settings changed from the defaults (`provenance`).
     """
     shown = [names[0] for names in settings.rows.values()]
-    questions = load_questions(inputs.records, read_members(inputs.records, sets.evaluate))
+    questions = load_questions(inputs.records, sets.evaluate)
     rankings = [gather.read_ranking(inputs.rankings / name / "evaluate.parquet", questions, DEPTH) for name in shown]
     numbers = {}
     records = list(read_questions(inputs.records / "questions.parquet", questions.ids.to_pylist()))

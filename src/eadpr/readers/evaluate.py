@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eadpr.corpus.formats.hotpot import passage_id
-from eadpr.evaluation.outcomes import Values, load_questions, read_members, write
+from eadpr.evaluation.outcomes import Values, load_questions, write
 from eadpr.readers.config import Read
 from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.runtime.section import Sets
@@ -121,7 +121,7 @@ def evaluate_reading(
     `reading` is the folder of predictions.parquet. Return the number of questions per set, for a reader of paths only
     questions with hops; raises ValueError if there are none.
     """
-    evaluated = load_questions(records, read_members(records, sets.evaluate))
+    evaluated = load_questions(records, sets.evaluate)
     questions = list(evaluated.records(records))
     rows = list(tables.rows(reading / "predictions.parquet", Prediction))
     if of_paths:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.evaluate import COUNTS, ranking_values
-from eadpr.evaluation.outcomes import MADE, load_questions, read_members, write
+from eadpr.evaluation.outcomes import MADE, load_questions, write
 from eadpr.robustness.config import NearDuplicate, Robustness
 from eadpr.runtime import files, machine
 from eadpr.runtime.machine import Machine
@@ -57,7 +57,7 @@ def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> in
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
     every question in the corpus, and the report of their generator. Return the number of near-duplicates joined.
     """
-    evaluated = load_questions(inputs.records, read_members(inputs.records, settings.sets.evaluate))
+    evaluated = load_questions(inputs.records, settings.sets.evaluate)
     with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
         joined = Joined(inputs, settings, list(evaluated.records(inputs.records)), Path(temporary))
         for count in settings.robustness.counts:
