@@ -42,93 +42,12 @@ ASKED = _table("asked", GivenQuestion, n=int, file=str)
 NAMED = _table("named", GivenContext, c=int, n=int)
 POINTED = _table("pointed", GivenGold, row=int, of=str)
 
-# Where a file of questions names no passage of a question, those that its annotations name are the positives.
-_POINTED_AT = """
-INSERT INTO named BY NAME
-SELECT (SELECT count(*) FROM named) + row_number() OVER (ORDER BY a.n, g.passage_id) - 1 AS c, a.n,
-    'positive' AS role, row_number() OVER (PARTITION BY a.n ORDER BY g.first, g.passage_id) - 1 AS "order",
-    g.passage_id, '' AS title, [] AS gold, 0 AS gold_missing
-FROM (
-    SELECT of, question, passage_id, min(row) AS first FROM pointed GROUP BY of, question, passage_id
-) g
-JOIN asked a ON a.question = g.question AND a.file = g.of
-ANTI JOIN (SELECT n FROM named) named USING (n)
-"""
-_TITLED = f"""
-SELECT id, title, text FROM corpus WHERE lower(title) IN (SELECT lower(unnest($titles))) ORDER BY {engine.POSITION}
-"""
-_NUMBERED = """
-CREATE TABLE ids AS SELECT n, coalesce(id, "set" || '/' || split || ':' ||
-    row_number() OVER (PARTITION BY "set", split ORDER BY n)) AS id FROM asked;
-CREATE VIEW numbered AS SELECT asked.* REPLACE (ids.id AS id), "set" || '/' || split AS first
-    FROM asked JOIN ids USING (n)
-"""
-# The annotations of a passage with an answer of the question (which may stand twice in the file), else all of them.
-# `size` is the length of the longest answer that begins there, null where none does.
-_FOUND = """
-CREATE TABLE found AS
-SELECT c.c, g.*,
-    substring(coalesce(c.text, p.text), g.start + 1, list_max(list_transform(g.answers, lambda x: length(x)))) AS there,
-    list_max([length(x) FOR x IN g.answers IF x != '' AND starts_with(there, x)]) AS size, size IS NULL AS wrong,
-    g.start AS named
-FROM pointed g
-JOIN asked a ON a.question = g.question AND a.file = g.of
-JOIN named c ON c.n = a.n AND c.passage_id = g.passage_id AND c.role = 'positive'
-JOIN passages p ON p.id = c.passage_id
-QUALIFY list_has_any(a.answers, g.answers) OR NOT
-    bool_or(list_has_any(a.answers, g.answers)) OVER (PARTITION BY c.c)
-"""
-_AGAIN = """
-UPDATE found SET start = again[1], size = again[2] FROM (
-    SELECT f.c, f.row, find_again(coalesce(n.text, p.text), f.answers, f.start) AS again
-    FROM found f JOIN named n USING (c) JOIN passages p ON p.id = n.passage_id WHERE wrong
-) a WHERE found.c = a.c AND found.row = a.row
-"""
-# The passages that are the question itself, by id (but for numbers, which only count) or by text.
-_OWN = r"""
-CREATE MACRO plain(x) AS lower(trim(regexp_replace(x, '\s+', ' ', 'g')));
-CREATE TABLE own AS
-SELECT a.n, p.id AS passage_id FROM asked a JOIN passages p USING (id) WHERE NOT regexp_full_match(id, '\d+')
-UNION SELECT n, p.id FROM asked JOIN (
-    FROM passages WHERE length(text) <= (SELECT 2 * max(length(question)) FROM asked)
-) p ON plain(text) = plain(question);
-DELETE FROM own USING named WHERE named.n = own.n AND named.passage_id = own.passage_id AND named.role = 'positive';
-DELETE FROM named USING own WHERE named.n = own.n AND named.passage_id = own.passage_id;
-INSERT INTO named BY NAME
-SELECT (SELECT coalesce(max(c), -1) FROM named) + row_number() OVER (ORDER BY n, passage_id) AS c, n, 'own' AS role,
-    0 AS "order", passage_id, '' AS title, [] AS gold, 0 AS gold_missing FROM own;
-SELECT count(DISTINCT n) FROM own
-"""
-_MET = """
-CREATE TABLE met AS
-SELECT c.* EXCLUDE (gold, title, text, sentences),
-    c.text IS NOT NULL AND (p.title, p.text) != (c.title, c.text) AS other_text,
-    list_filter(list_sort(list_distinct(list_concat(c.gold, f.spans))), lambda x: x.start < x."end") AS gold
-FROM named c
-JOIN passages p ON p.id = c.passage_id
-LEFT JOIN (SELECT c, list({'start': start, 'end': start + size}) AS spans FROM found GROUP BY c) f USING (c)
-"""
-_COUNTS = """
-SELECT count(*) FILTER (other_text) AS contexts_with_other_text,
-    count(*) FILTER (len(gold) > 0 AND other_text) AS gold_lost_to_other_text,
-    coalesce(sum(gold_missing), 0)::BIGINT AS gold_sentences_missing
-FROM met
-"""
-_SETS = """
-SELECT split_part(name, '/', 1) AS question_set, split_part(name, '/', 2) AS split, id AS question_id
-FROM (SELECT n, id, unnest(list_prepend(first, also)) AS name,
-             unnest(range(len(also) + 1)) AS i FROM numbered)
-ORDER BY n, i
-"""
-_CONTEXTS = """
-SELECT q.id AS question_id, passage_id, role, "order", grade, written AS title,
-    CASE WHEN len(gold) > 0 AND NOT other_text THEN gold END AS gold
-FROM met JOIN numbered q USING (n) ORDER BY c
-"""
+QUERIES = Path(__file__).with_name("gathered.sql").read_text(encoding="utf-8")
+SQL = dict(re.findall(r"(?ms)^-- (\w+): [^\n]*\n(.*?)(?=^-- \w+: |\Z)", QUERIES))  # by name
 _RECORDS = {
     "questions": (Question, "SELECT * FROM numbered ORDER BY n"),
-    "question_sets": (SetMember, _SETS),
-    "contexts": (Context, _CONTEXTS),
+    "question_sets": (SetMember, SQL["sets"]),
+    "contexts": (Context, SQL["contexts"]),
     "origins": (Origin, "SELECT id AS question_id, file, row, facts FROM numbered ORDER BY n"),
 }
 
@@ -194,7 +113,7 @@ class Gathered:
     def locate_pages(self, pages: GoldPages, questions: Collection[str], file: File) -> None:
         """Give questions of `file` that name no passage those passages of the corpus that are cut from their gold
         pages."""
-        rows = engine.rows(self.connection.cursor(), _TITLED, {"titles": pages.titles(questions)})
+        rows = engine.rows(self.connection.cursor(), SQL["titled"], {"titles": pages.titles(questions)})
         self.add_annotations(pages.locate(questions, ((row["id"], row["title"], row["text"]) for row in rows)), file)
 
     def _add(self, table: str, *row: Any) -> None:
@@ -220,23 +139,23 @@ def write_records(
     Returns counts and notes for the report. Raises RowError for passages that are not known, ids that stand twice and
     annotations that do not fit.
     """
-    connection.execute(_POINTED_AT)
+    connection.execute(SQL["pointed_at"])
     find_missing(connection, settings, odd)
     hold_out(connection, files)
-    connection.execute(_NUMBERED)
+    connection.execute(SQL["numbered"])
     if twice := engine.find_duplicate(connection, "ids", "n"):
         place = engine.value(connection, "SELECT place FROM asked WHERE n = $n", {"n": twice["rows"][1]})
         raise RowError(place, f"question id {excerpt(twice['id'])}", "stands twice; ids must be unique")
-    connection.execute(_FOUND)
+    connection.execute(SQL["found"])
     _check_annotations(connection, odd)
-    own = 0 if settings.keep_own_documents else engine.value(connection, _OWN)
+    own = 0 if settings.keep_own_documents else engine.value(connection, SQL["own"])
     unheld = find_unheld(connection)
-    connection.execute(_MET)
+    connection.execute(SQL["met"])
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, (record, query) in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", record)
     count = append_missing(connection, folder / "passages.parquet")
-    counts = {"passages_from_contexts": count, "own_documents": own, **engine.first(connection, _COUNTS)}
+    counts = {"passages_from_contexts": count, "own_documents": own, **engine.first(connection, SQL["counts"])}
     return counts | ({"unheld": unheld} if unheld else {})
 
 
@@ -253,7 +172,7 @@ def find_again(text: str, answers: Sequence[str], start: int) -> list[int]:
 def _check_annotations(connection: engine.Connection, odd: OddRows) -> None:
     """Mend the annotations that do not point at their answer, where it is found again, and leave out the others."""
     connection.create_function("find_again", find_again, ["VARCHAR", "VARCHAR[]", "BIGINT"], "BIGINT[]")
-    connection.execute(_AGAIN)
+    connection.execute(SQL["again"])
     total = engine.value(connection, "SELECT count(*) FROM found")
     for kind, limited in (("answer offsets mended", False), ("answer offsets left out", True)):
         for row in engine.rows(
