@@ -5,8 +5,10 @@ so that two machines cut the same way.
 """
 
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from eadpr.storage.records import Passage, Span
 from eadpr.text.answers import STOPS, UNSPACED, merge
@@ -32,31 +34,10 @@ _PREVIOUS_WORD = re.compile(r"[^\s(\[{\"“‘'«]+$")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
 _OPENS, _CLOSES = "([{「『（", ")]}」』）"
 _BRACKET = re.compile(f"[{re.escape(_OPENS + _CLOSES)}]")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Never the end of a sentence: a name follows.
-_BEFORE_NAME = _words(
-    "mr mrs ms mx dr prof rev fr hon gov gen col maj capt cmdr lt sgt cpl adm sen rep st ste mt vs viz cf messrs mme "
-    "mlle sra srta sig ул им e.g i.e eds trans"
-)
-# Not the end of a sentence where a number follows.
-_BEFORE_NUMBER = _words("no nos vol vols fig figs pp p ch sec art op ed ca c fl approx r b d")
+WORDS = tomllib.loads(Path(__file__).with_name("abbreviations.toml").read_text(encoding="utf-8"))
+_BEFORE_NAME, _BEFORE_NUMBER, _MAY_END, _STARTS = (frozenset(words.split()) for words in WORDS.values())
 # Of German dates; other languages write what follows an ordinal in lower case.
 _AFTER_ORDINAL = re.compile(r"(Jan|Feb|März|April|Mai|Ju[nl]i|Aug|Sept|Okt|Nov|Dez|Jahrh|Jh)")
-# The end of a sentence only before a word that often starts one.
-_MAY_END = _words(
-    "jr sr inc ltd co corp bros llc plc etc esq al ph.d jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues "
-    "wed thu thur thurs fri ave blvd rd dept univ assn sq km cm mm kg lb lbs oz ft"
-)
-_STARTS = _words(
-    "the a an it its he his she her they their we our you your i this that these those there here in on at by for from "
-    "with as after before during since while when where although though however because if but and or also both many "
-    "most some several one two another other each following later today not to of under according despite"
-)
 
 
 def _ends_sentence(text: str, stop: re.Match[str], uncased: bool) -> bool:
