@@ -8,17 +8,13 @@ import typer
 from eadpr.settings.command import active_collection
 from eadpr.settings.user_command import names
 
+ARMS, COLLECTIONS = names("data/*/vectors/*"), names("data/collections/*.yaml")
+
 
 def main(
     question: str = typer.Argument(..., help="What to ask the passages."),
-    arm: str = typer.Option(
-        None,
-        help="By default the one that validation prefers, else the first active one.",
-        autocompletion=names("data/*/vectors/*"),
-    ),
-    collection: str = typer.Option(
-        None, help="By default the one in params.yaml.", autocompletion=names("data/collections/*.yaml")
-    ),
+    arm: str = typer.Option(None, help="By default the one validation prefers.", autocompletion=ARMS),
+    collection: str = typer.Option(None, help="By default the one in params.yaml.", autocompletion=COLLECTIONS),
     k: int = typer.Option(5, "--k", min=1, help="Passages shown."),
     as_json: bool = typer.Option(False, "--json", help="JSON in the place of text."),
 ) -> None:
