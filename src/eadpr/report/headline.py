@@ -24,7 +24,8 @@ def headline(collection: str, means: pd.DataFrame, settings: ReportArms, summary
         f"Why: open reports/{collection}.html. All tables: reports/{collection}/table.md. Another setting:"
         " `dvc exp run -S loss.tau1=0.5`; `eadpr status` says beforehand what will run."
     )
-    parts = [md.pivot(plain, ["%"], list(settings.rows), select_columns(settings)), " ".join(summary), more]
+    columns = [column for column in select_columns(settings) if column in {*means["metric"]}]
+    parts = [md.pivot(plain, ["%"], list(settings.rows), columns), " ".join(summary), more]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -15,6 +15,7 @@ from eadpr.report.config import UNTRAINED, ReportArms
 from eadpr.report.differences import compare
 from eadpr.runtime import files
 from eadpr.runtime.section import Sets
+from eadpr.runtime.terminal import counted
 
 NOTES = "notes.json"  # in the report's folder: of the collection, of each set, and the lines of Counts
 # For arms below each of these.
@@ -97,15 +98,16 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         return []
     preferred, by_rank = validation.preferred, sorted(validation.ranks.items(), key=itemgetter(1))
     note = (
-        f"Validation prefers **{preferred}**: the positives of {validation.questions:,} held-out questions stand among"
-        f" {validation.passages:,} passages at this rank on average, from 0:"
+        f"Validation prefers **{preferred}**: the positives of {counted(validation.questions, 'held-out question')}"
+        f" stand among {validation.passages:,} passages at this rank on average, from 0:"
         f" {', '.join(f'{arm} {rank:.2f}' for arm, rank in by_rank)}."
     )
-    note += (
-        " No training made the encoder better."
-        if preferred == UNTRAINED
-        else f" `eadpr publish {preferred} --to FOLDER` takes it."
-    )
+    if 1 == len({*validation.ranks.values()}) < len(by_rank):
+        note += " These are equal: it cannot tell which arm is better."
+    elif preferred == UNTRAINED:
+        note += " No training made the encoder better."
+    else:
+        note += f" `eadpr publish {preferred} --to FOLDER` takes it."
     if unmoved := find_unmoved(training, arms):
         verb = "keeps the weights that it" if len(unmoved) == 1 else "keep the weights that they"
         note += f" {', '.join(unmoved)} {verb} began with, as no later validation was better."
