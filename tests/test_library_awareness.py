@@ -173,7 +173,7 @@ def test_intervals_are_over_questions():
     means = [np.mean([one for i in questions for one in of[i]]) for questions in drawn]
     expected = (np.mean(right), *np.quantile(means, [0.025, 0.975]), len(rows))
     assert measured(*rows) == pytest.approx(expected, abs=1e-12)
-    assert measured(ROW, LATE | {"question": ROW["question"]}) == (0.5, 0.5, 0.5, 2), "there is one question to draw"
+    assert measured(ROW, LATE | {"question": ROW["question"]}) == (0.5, 0.0, 1.0, 2), "of one question nothing is known"
 
 
 def test_a_model_that_knows_the_answer_is_aware_and_controlled():
@@ -415,7 +415,7 @@ def test_the_pages_code_runs(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     names = {"ROWS": [ROW, NONE]}
     exec(compile(code, "page", "exec"), names)
-    assert "| by length | 100.0 [100.0, 100.0] (n=1)" in capsys.readouterr().out
+    assert "| by length | 100.0 [20.7, 100.0] (n=1)" in capsys.readouterr().out
     assert names["columns"][1]["distractor"] == names["columns"][1]["positive"]
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eadpr.evaluation.awareness import AWARENESS, POSITIVE, aware
-from eadpr.evaluation.statistics import Interval, paired_bootstrap
+from eadpr.evaluation.statistics import Interval, bound_equals, paired_bootstrap
 from eadpr.library.scorers import distinct, make_scorer
 from eadpr.library.texts import Texts, as_texts
 from eadpr.report import markdown
@@ -17,6 +17,7 @@ METRICS = (
     "aa", "placebo_words", "controlled_aa", "placebo_inside", "controlled_aa_inside",
     "aa_evidence", "placebo", "controlled_aa_evidence",
 )  # fmt: skip
+CONFIDENCE = 0.95
 Scored = list[dict[str, tuple[float, Hashable]]]  # by variant, a score and what the model reads of it
 
 
@@ -30,7 +31,7 @@ class Awareness(NamedTuple):
 def awareness(
     model: Any, texts: Iterable[Texts], *, join: str | None = None, resamples: int = 10_000, seed: int = 0
 ) -> dict[str, Awareness]:
-    """Measure each of METRICS that the texts allow, with 95 % intervals over questions.
+    """Measure each of METRICS that the texts allow, with 95 % intervals over questions, Wilson's where all are alike.
 
     `model` is the folder or hub name of an encoder, an arm's too; a model of sentence-transformers, loaded or by name;
     a function that scores lists of questions, titles and texts, such as `bm25` makes; or a `Scorer`. `join` makes one
@@ -78,9 +79,8 @@ def _measure(metric: str, scored: Scored, questions: Sequence[str], resamples: i
         return Awareness(Interval(math.nan, math.nan, math.nan, 0), cut)
     _, question_of_row = distinct(counted)
     sums, counts = np.bincount(question_of_row, values), np.bincount(question_of_row)
-    interval = paired_bootstrap(
-        sums, np.zeros_like(sums), counts=counts, resamples=resamples, seed=seed, confidence=0.95
-    ).questions
+    options = {"counts": counts, "resamples": resamples, "seed": seed, "confidence": CONFIDENCE}
+    interval = bound_equals(paired_bootstrap(sums, np.zeros_like(sums), **options).questions, CONFIDENCE, 0.0)
     return Awareness(interval._replace(n=len(values)), cut)
 
 
