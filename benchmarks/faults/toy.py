@@ -47,6 +47,7 @@ def built(folder: Path, seed: int = 1) -> Project:
             files.discard(project.folder)
             create(project.folder)
             project.set(**{"atlas.seed": seed, "train.seed": seed, "base.seed": seed})
+            project.commit("settings")  # before the run, whose page names the commit
             project.dvc("repro")
             project.commit("built")
             done.touch()
@@ -141,9 +142,7 @@ def parts(path: Path) -> list[Path]:
 
 
 def hashed(path: Path) -> str | None:
-    if not path.exists():
-        return None
-    return files.tree_sha256(path) if path.is_dir() else files.sha256(path)
+    return (files.tree_sha256 if path.is_dir() else files.sha256)(path) if path.exists() else None
 
 
 def repro(bench: Bench) -> Ended:
