@@ -93,7 +93,8 @@ def own_questions(rows: Rows, *, scored: bool = True) -> Reading:
         found = {field: _field("questions", row, field) for field in ("question", "answers", "positives", "grades")}
         for field in ("answers", "positives"):
             value = found[field]
-            if isinstance(value, str) and value.startswith("[") and not isinstance(row.get("positives"), list):
+            in_cells = not isinstance(row.get("positives"), list)
+            if isinstance(value, str) and value.startswith("[" if in_cells else ("['", '["')):
                 with suppress(ValueError, SyntaxError):
                     value = list(ast.literal_eval(value))
             found[field] = value if isinstance(value, list) else [] if value in (None, "") else [value]
