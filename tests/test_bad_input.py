@@ -76,3 +76,12 @@ def test_shell_characters_are_text_everywhere(tmp_path, monkeypatch):
     assert rows(records, "passages") == [Passage(word, NASTY, passage["text"], None)]
     assert [(q.question, q.answers) for q in rows(records, "questions")] == [(NASTY, [NASTY])] * 2
     assert not list(tmp_path.rglob("owned"))
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback():
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as ended:
+        commands.guard(interrupted)
+    assert ended.value.code == 130

@@ -69,6 +69,7 @@ NORM = "embeddings.LayerNorm.bias"
     (lambda bert: transformers.ViTModel(transformers.ViTConfig(hidden_size=12)).save_pretrained(bert),
      "is a ViTModel, which reads no words"),
     (lambda bert: configured(bert, "tokenizer_config.json", model_max_length=-0.0), "model_max_length is -0.0"),
+    (lambda bert: configured(bert, "tokenizer_config.json", model_max_length=[]), r"model_max_length is \[\]"),
     (lambda bert: (bert / "tokenizer.json").write_text("{}"), r"its tokenizer cannot be loaded \("),
 ])  # fmt: skip
 def test_a_spoilt_folder_is_refused(bert, spoil, said):

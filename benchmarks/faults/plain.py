@@ -266,7 +266,7 @@ def squad(folder: Path) -> Reading:
     for article in articles:
         for paragraph in article["paragraphs"]:
             of = article.get("title") or "", paragraph["context"]
-            key = passages.setdefault(of, f"{'_'.join(of[0].split())}/{len(passages) + 1}")
+            key = passages.setdefault(of, f"{'_'.join(of[0].split())}/{len(passages) + 1}".removeprefix("/"))
             for one in paragraph["qas"]:
                 if not one.get("is_impossible") and one["answers"]:
                     assert all(int(a.get("answer_start") or 0) >= -1 for a in one["answers"]), "before the text"

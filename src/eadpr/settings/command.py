@@ -157,7 +157,8 @@ def active_collection() -> str:
 
 
 def guard(work: Callable[[], object]) -> None:
-    """Do a command's work; an error a user can mend ends as a line and exit code 1, any other with its traceback."""
+    """Do a command's work; an error a user can mend ends as a line and exit code 1, any other with its traceback;
+    Ctrl-C ends it with 130, as a shell's."""
     gc.set_threshold(COLLECTED_AFTER)
     try:
         work()
@@ -168,6 +169,8 @@ def guard(work: Callable[[], object]) -> None:
 
         typer.secho(f"error: {format_error(error)}", fg="red", err=True)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def format_error(error: BaseException) -> str:

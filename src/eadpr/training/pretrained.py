@@ -46,10 +46,10 @@ def load_whole(
         words, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
     if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:  # an empty T5's has the space
         raise ValueError(f"{label} has a tokenizer without words; are its files (tokenizer.json, vocab.txt) there?")
-    if tokenizer.cls_token and not any(tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]):
-        raise ValueError(f"{label}: its tokenizer writes no {tokenizer.cls_token} into a text; is its file whole?")
     if not isinstance(tokenizer.model_max_length, int) or tokenizer.model_max_length < 1:
         raise ValueError(f"{label}: its tokenizer's model_max_length is {tokenizer.model_max_length}; expected tokens")
+    if tokenizer.cls_token and not any(tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]):
+        raise ValueError(f"{label}: its tokenizer writes no {tokenizer.cls_token} into a text; is its file whole?")
     if words > rows:
         raise ValueError(f"{label} has {words:,} tokens, but embeddings of {rows:,}; are they of one model?")
     return model, tokenizer
