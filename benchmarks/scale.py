@@ -149,7 +149,7 @@ def write_few(collection: Path, questions: int) -> None:
         if taken[named] <= questions:
             kept.append(member)
     tables.write(collection / FEW / "question_sets.parquet", SetMember, kept)
-    for name in ("passages.parquet", "questions.parquet"):
+    for name in ("passages.parquet", "contexts.parquet", "questions.parquet"):
         os.link(collection / "records" / name, collection / FEW / name)
 
 
