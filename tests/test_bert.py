@@ -13,7 +13,7 @@ from eadpr.training.bert import Bert, computes
 SIZES = {"vocab_size": 20, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 SIZES |= {"intermediate_size": 24, "max_position_embeddings": 12, "type_vocab_size": 2, "pad_token_id": 1}
 KINDS = {"bert": (BertConfig, BertModel), "roberta": (RobertaConfig, RobertaModel)}
-IDS = torch.tensor([[2, 5, 7, 3], [2, 9, 3, 1]])
+IDS = torch.tensor([[2, 1, 7, 3], [2, 9, 3, 1]])  # a text may name the token of padding, 1
 MASK = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
 TYPES = torch.tensor([[0, 0, 1, 1], [0, 1, 1, 0]])
 

@@ -91,6 +91,7 @@ def cut(text: str, words: int) -> list[str]:
 def test_pieces_end_where_sentences_do():
     assert [piece.split()[0] for piece in cut("It weighs approx. five tons. A new one begins here.", 6)] == ["It", "A"]
     assert [piece.split()[0] for piece in cut("It weighs approx. five tons and more.", 4)] == ["It", "tons"]
+    assert cut("one two\nthree four five\nsix. Seven", 3) == ["one two", "three four five", "six. Seven"]
 
 
 PARTS = st.sampled_from(["a", "Bc", "d.", "e?", "\u2003", "\n", "é!"])

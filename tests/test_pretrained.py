@@ -11,10 +11,11 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, BertForMaskedLM, BertModel
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, BertForMaskedLM
 
 from eadpr.supervision import qa_model, small_t5
 from eadpr.supervision.config import Recipe
+from eadpr.training.bert import Bert
 from eadpr.training.pretrained import load_whole, save_whole
 from tests.supervision_toy import RECIPE
 
@@ -122,7 +123,7 @@ def test_heads_of_another_task_a_kept_buffer_and_no_pooler_are_taken(bert):
     published.save_pretrained(bert)
     reweighted(bert, lambda found: found.update({"bert.embeddings.position_ids": torch.arange(4)}))
     loaded = load_whole(str(bert), "AutoModel", setting="base.model")[0]
-    assert isinstance(loaded, BertModel)
+    assert isinstance(loaded, Bert)
     assert torch.equal(loaded.embeddings.word_embeddings.weight, encoder.embeddings.word_embeddings.weight)
     reweighted(bert, lambda found: found.pop("bert.embeddings.LayerNorm.bias"))
     assert "less weights than its config.json says: embeddings.LayerNorm.bias" in refused(bert)

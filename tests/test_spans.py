@@ -30,6 +30,7 @@ def pieces(text: str, spans) -> list[str]:
      ["値は３．１４です．", "犬です．"], ["Τι είναι;", "Ναι."], ["བོད་ཡིག།", "ལགས་སོ།"],
      ["भारत की राजधानी दिल्ली है।", "मुंबई बड़ा है॥"], ["وہ لاہور میں ہے۔", "کیا؟", "ہاں۔"], ["እሱ ተወለደ።", "አዲስ ነው።"],
      ["Er starb am 3. Mai 1990 in Ulm.", "Im 19. Jahrhundert war er 30.", "May kam."],
+     ["It was 3.", "Julia smiled."], ["iPhone sales rose at Apple Inc. and fell."], ["Это сделано им.", "Он ушёл."],
      ["ชื่อดา", "อยู่ที่นี่"]],
     ids=lambda sentences: sentences[0][:12],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 In scripts without spaces each character counts as a word.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -48,8 +49,10 @@ def cut_text(text: str, words: int) -> list[Span]:
 
 
 def _sentences(text: str, spans: list[Span], words: int) -> Iterator[list[Span]]:
-    """Yield the words of each sentence, or of each part of at most `words` words of a longer one."""
-    ends = [sentence.end for sentence in sentences(text)]
+    """Yield the words of each sentence or line, or of each part of at most `words` words of a longer one."""
+    ends = sorted(
+        {*(sentence.end for sentence in sentences(text)), *(line.start() for line in re.finditer("\n", text))}
+    )
     for _, group in groupby(spans, key=lambda word: bisect_left(ends, word.end)):
         sentence = list(group)
         yield from (sentence[first : first + words] for first in range(0, len(sentence), words))

@@ -1,6 +1,7 @@
 """Rankings as TREC files: a run, and judgements by passage id and by answer."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -40,8 +41,10 @@ def export(ranking: Path, records: Path, positives: Path, out: Path, *, sets: Se
             by_id += [f"{question.id} 0 {i} {grade:g}" for i, grade in judge.relevant[question.id].items()]
             hits = [i for i, hit in zip(ids, judge(question, ids), strict=True) if hit]
             by_answer += [f"{question.id} 0 {i} 1" for i in hits] or [f"{question.id} 0 {NOTHING} 0"]
-    for name, of_file in zip(FILES, lines, strict=True):
-        files.write_text(out / name, "".join(f"{line}\n" for line in of_file))
+    with ExitStack() as stack:  # all files or none
+        for name, of_file in zip(FILES, lines, strict=True):
+            temporary = stack.enter_context(files.replacing(out / name))
+            temporary.write_text("".join(f"{line}\n" for line in of_file), encoding="utf-8")
     return {out / name: len(of_file) for name, of_file in zip(FILES, lines, strict=True)}
 
 

@@ -97,13 +97,15 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
     if validation is None:
         return []
     preferred, by_rank = validation.preferred, sorted(validation.ranks.items(), key=itemgetter(1))
+    equal = 1 == len({*validation.ranks.values()}) < len(by_rank)
     note = (
-        f"Validation prefers **{preferred}**: the positives of {counted(validation.questions, 'held-out question')}"
+        f"Validation prefers {'no arm' if equal else f'**{preferred}**'}: the positives of"
+        f" {counted(validation.questions, 'held-out question')}"
         f" stand among {validation.passages:,} passages at this rank on average, from 0:"
         f" {', '.join(f'{arm} {rank:.2f}' for arm, rank in by_rank)}."
     )
-    if 1 == len({*validation.ranks.values()}) < len(by_rank):
-        note += " These are equal: it cannot tell which arm is better."
+    if equal:
+        note += " It cannot tell which arm is better."
     elif preferred == UNTRAINED:
         note += " No training made the encoder better."
     else:

@@ -6,7 +6,6 @@ Results do not depend on who does a piece.
 import copy
 import itertools
 import os
-import pkgutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -23,7 +22,6 @@ Result = TypeVar("Result")
 Work = Callable[[int], Iterator[int]]  # makes a shard by its number and yields counts of finished units
 WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
 ADDRESS = "EADPR_RAY"  # `local` for a cluster of this machine, else the address of one that it belongs to
-RAY = "eadpr.runtime.ray_cluster:make_shards"  # by name, so that it is code of no stage: it decides no bytes
 
 
 def make_shards(
@@ -32,7 +30,9 @@ def make_shards(
     """Make the shards with these numbers and yield counts of finished units (passages, pairs). `load` and `make`
     prepare a worker as in `map_pieces`; with Ray each actor calls both."""
     if os.environ.get(ADDRESS):
-        yield from pkgutil.resolve_name(RAY)(os.environ[ADDRESS], lambda: make(load()), numbers, hardware)
+        from eadpr.runtime import ray_cluster
+
+        yield from ray_cluster.make_shards(os.environ[ADDRESS], lambda: make(load()), numbers, hardware)
     elif WORKERS[machine.device()] * len(machine.devices()) == 1:
         work = make(load())
         for number in numbers:

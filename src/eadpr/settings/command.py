@@ -150,6 +150,8 @@ def locate(pattern: str, names: dict[str, str]) -> Path:
 
 def active_collection() -> str:
     """Return the collection that params.yaml names. Only its line is read, as parsing the file takes a second."""
+    if not PARAMS.is_file():
+        raise ValueError(f"there is no {PARAMS} here; go to the folder of the project, or give --collection")
     match = re.search(r"(?m)^collection: *([\"']?)([a-z0-9][a-z0-9_-]*)\1 *(#.*)?$", PARAMS.read_text(encoding="utf-8"))
     if not match:
         raise ValueError(f"{PARAMS}: collection: expected a name on the line of the key; give --collection")

@@ -22,7 +22,7 @@ _MARK = rf"(?:[{STOPS}]|．(?!\d)|(?<=[ά-ώ]{{2}});(?=\s+[Ά-ώ]))"
 # Else an item of a list, a table's row, or a key before its value begins a sentence.
 _STOP = re.compile(
     r"(?m)(?<!^\d)(?<!^\d\d)[.!?…]+[\"'”’»)\]}]*(?:\[\w{1,4}\]|[¹²³⁰-⁹])*(?=[\s\u200b]|</?[a-z])"
-    r"|(?<=[a-zß-ÿа-я]{2})[.!?](?=[A-ZÀ-ÞА-Я][a-zß-ÿа-я]|[A-Z]\s)|(?<=[א-תء-ۓ]{2})[.!](?=[א-תء-ۓ]{2})"
+    r"|(?<=[a-zß-ÿа-ё]{2})[.!?](?=[A-ZÀ-ÞЀ-Я][a-zß-ÿа-ё]|[A-Z]\s)|(?<=[א-תء-ۓ]{2})[.!](?=[א-תء-ۓ]{2})"
     # 「…。」と: the quote's sentence goes on. (A possessive + would do for (?!_MARK), but is broken in Python 3.11.2.)
     rf"|{_MARK}+(?!{_MARK})(?![」』]+[\u3041-\u309f])[”’」』）\"»)]*|\n\s*\n|\u2029"
     r"|\n(?=\s*(?:[-*•–●▪◦|]|\(?(?:\d\d?[.)]|[a-z]\)))\s)|\n(?=\w[^\n:.!?]{0,40}:\s)"
@@ -35,9 +35,13 @@ _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
 _OPENS, _CLOSES = "([{「『（", ")]}」』）"
 _BRACKET = re.compile(f"[{re.escape(_OPENS + _CLOSES)}]")
 WORDS = tomllib.loads(Path(__file__).with_name("abbreviations.toml").read_text(encoding="utf-8"))
-_BEFORE_NAME, _BEFORE_NUMBER, _MAY_END, _STARTS = (frozenset(words.split()) for words in WORDS.values())
+_BEFORE_NAME, _BEFORE_NUMBER, _MAY_END, _STARTS = (
+    frozenset(WORDS[kind].split()) for kind in ("before_name", "before_number", "may_end", "starts")
+)
 # Of German dates; other languages write what follows an ordinal in lower case.
-_AFTER_ORDINAL = re.compile(r"(Jan|Feb|März|April|Mai|Ju[nl]i|Aug|Sept|Okt|Nov|Dez|Jahrh|Jh)")
+_AFTER_ORDINAL = re.compile(
+    r"(Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhunderts?|Jh)\b"
+)
 
 
 def _ends_sentence(text: str, stop: re.Match[str], uncased: bool) -> bool:
@@ -58,7 +62,9 @@ def _ends_sentence(text: str, stop: re.Match[str], uncased: bool) -> bool:
         return False
     if word in _MAY_END or _INITIALS.match(word + "."):
         first = re.match(r"\w*(?!\w*\.)", following.lstrip("\"“‘'«(["))  # "J. A. Hill": not the article "A"
-        return first is not None and first.group().lower() in _STARTS
+        # "iPhone sales rose at Apple Inc. and fell": such a text counts as uncased, though it has capitals.
+        begins = not following[:1].islower() or text.islower()
+        return begins and first is not None and first.group().lower() in _STARTS
     return True
 
 

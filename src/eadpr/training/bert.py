@@ -5,6 +5,7 @@ are one product, and where passes are in bfloat16 (`machine.autocast`) all state
 Shapes: B texts, T tokens, H heads, D dimensions of a state.
 """
 
+import re
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -16,7 +17,8 @@ from transformers import PreTrainedConfig
 
 WEIGHTS = "model.safetensors"
 PREFIXES = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta."}  # of weights that have a head, by type
-UNUSED = ("pooler.", "embeddings.position_ids")
+PARTS = re.compile(r"embeddings\.(?!position_ids$)|encoder\.")
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)  # not of quantised weights
 
 
 class Output(NamedTuple):
@@ -42,9 +44,10 @@ class Bert(nn.Module):
             model = cls(config)
         prefix = PREFIXES[config.model_type]
         weights = {name.removeprefix(prefix): value for name, value in load_file(folder / WEIGHTS).items()}
-        weights = {name: value for name, value in weights.items() if not name.startswith(UNUSED)}
+        # Heads of other tasks may be there, and positions in old files.
+        weights = {name: value for name, value in weights.items() if PARTS.match(name)}
         expected = {name: value.shape for name, value in model.state_dict().items()}
-        if expected != {name: value.shape for name, value in weights.items() if value.is_floating_point()}:
+        if expected != {name: value.shape if value.dtype in DTYPES else None for name, value in weights.items()}:
             return None
         model.load_state_dict({name: value.float() for name, value in weights.items()}, assign=True)
         return model.eval()
@@ -88,8 +91,8 @@ class _Embeddings(nn.Module):
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__()
         size, pad_id = config.hidden_size, config.pad_token_id
-        # RoBERTa's table of positions begins behind the row of padding.
-        self._first, padding = (0, None) if config.model_type == "bert" else (pad_id + 1, pad_id)
+        # RoBERTa counts positions from behind the row of padding, and passes over tokens of padding in a text.
+        padding = None if config.model_type == "bert" else pad_id
         self.word_embeddings = nn.Embedding(config.vocab_size, size, padding_idx=pad_id)
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, size, padding_idx=padding)
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, size)
@@ -99,8 +102,13 @@ class _Embeddings(nn.Module):
     def forward(self, input_ids: Tensor, token_type_ids: Tensor | None) -> Tensor:
         types = self.token_type_embeddings
         types = types.weight[0] if token_type_ids is None else types(token_type_ids)
-        places_TD = self.position_embeddings.weight[self._first : self._first + input_ids.shape[1]]
-        return self.dropout(self.LayerNorm(self.word_embeddings(input_ids) + types + places_TD))
+        table = self.position_embeddings
+        if table.padding_idx is None:
+            places = table.weight[: input_ids.shape[1]]
+        else:
+            kept = input_ids != table.padding_idx
+            places = table(kept.cumsum(1) * kept + table.padding_idx)
+        return self.dropout(self.LayerNorm(self.word_embeddings(input_ids) + types + places))
 
 
 class _Layer(nn.Module):
