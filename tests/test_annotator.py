@@ -292,7 +292,7 @@ def test_killed_and_started_again_gives_the_bytes_of_an_undisturbed_run(tmp_path
 
 def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
     assert build(built, tmp_path / "a", Annotator(**ANNOTATOR | {"model": "none"})).models == []
-    with pytest.raises(ValueError, match="nowhere' cannot be loaded by AutoModelForSeq2SeqLM"):
+    with pytest.raises(ValueError, match="nowhere' is neither a folder nor a name of the Hub"):
         build(built, tmp_path / "b", Annotator(**ANNOTATOR | {"model": str(tmp_path / "nowhere")}))
     assert not (tmp_path / "b").exists()
 

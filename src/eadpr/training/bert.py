@@ -57,7 +57,9 @@ class Bert(nn.Module):
     ) -> Output:
         """(B, T) ids, mask (1 for a token, 0 for padding, which stands at the end) and types, by default 0."""
         device = input_ids.device.type
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+        dtype = self.get_input_embeddings().weight.dtype
+        if torch.is_autocast_enabled(device):
+            dtype = torch.get_autocast_dtype(device)
         mask = None if attention_mask is None else attention_mask[:, None, None, :].bool()
         if mask is not None and device == "cpu" and mask.all():  # a GPU would have to wait for the answer
             mask = None
@@ -139,7 +141,7 @@ class _Attention(nn.Module):
         projections = (part.query, part.key, part.value)
         weight, bias = (torch.cat([getattr(p, name) for p in projections]) for name in ("weight", "bias"))
         joined = functional.linear(states, weight.to(states.dtype), bias.to(states.dtype))
-        if joined.requires_grad and joined.device.type == "cpu":
+        if joined.requires_grad and joined.device.type == "cpu" and joined.dtype == torch.bfloat16:
             joined = joined.float()  # torch's gradient of attention in bfloat16 takes ten times as long there
         heads = (x.unflatten(-1, (self._heads, -1)).transpose(1, 2) for x in joined.chunk(3, -1))  # (B, H, T, D/H)
         dropout = part.dropout.p if self.training else 0.0
