@@ -74,17 +74,19 @@ def fill(pair: Pair, evidence: Evidence, fillers: Fillers, *, avoid: Collection[
     pieces = as_sentences(pair.passage, attempt.distractor.removed)
     if pieces is None:
         return Attempt("not_sentences", None)
-    chosen = choose_fillers(pair, pieces, fillers, avoid)
+    chosen = choose_fillers(pair, pieces, fillers, avoid=avoid)
     if chosen is None:
         return Attempt("no_filler", None)
     text = replace_spans(pair.passage.text, pieces, chosen)
     return _check_answers(pair, Attempt(KEPT, attempt.distractor._replace(form="filled", text=text), chosen))
 
 
-def choose_fillers(pair: Pair, pieces: Sequence[Span], fillers: Fillers, avoid: Collection[str]) -> list[str] | None:
-    """Return a different filler for each sentence, or None if one has no filler."""
+def choose_fillers(
+    pair: Pair, pieces: Sequence[Span], fillers: Fillers, *, first: int = 0, avoid: Collection[str] = ()
+) -> list[str] | None:
+    """Return a different filler for each sentence, drawn by numbers from `first` on, or None if one has no filler."""
     chosen: list[str] = []
-    for number, (start, end) in enumerate(pieces):
+    for number, (start, end) in enumerate(pieces, start=first):
         filler = fillers.sentence(pair, pair.passage.text[start:end], number, {*avoid, *chosen})
         if filler is None:
             return None

@@ -14,7 +14,7 @@ MARK = "\0"  # before a heading, whose text may begin with any other character
 # What looks like a heading in Markdown's code is none.
 _CODE = r"^ {0,3}(`{3,}|~{3,})(?s:.*?)(?:^ {0,3}\1|\Z)"
 # YAML about a page, not in its text.
-_FRONT_MATTER = re.compile(r"\A---\n[a-z_-]+:.*\n(?:(?:[\w-]+:|[ \t#-]).*\n)*?---\n")
+_FRONT_MATTER = re.compile(r"\A---\n[a-z_-]+:.*\n(?:(?:[\w-]+:|[ \t#-]).*\n|\n)*?---\n")
 _MARKDOWN = re.compile(rf"(?m){_CODE}|^#{{1,6}}[ \t](?P<heading>.*)$")
 HIDDEN = re.compile(r"\.|__MACOSX$|node_modules$")  # folders and files that no person wrote into, by their names' begin
 
