@@ -79,8 +79,9 @@ def _measure(metric: str, scored: Scored, questions: Sequence[str], resamples: i
         return Awareness(Interval(math.nan, math.nan, math.nan, 0), cut)
     _, question_of_row = distinct(counted)
     sums, counts = np.bincount(question_of_row, values), np.bincount(question_of_row)
-    options = {"counts": counts, "resamples": resamples, "seed": seed, "confidence": CONFIDENCE}
-    interval = bound_equals(paired_bootstrap(sums, np.zeros_like(sums), **options).questions, CONFIDENCE, 0.0)
+    zeros = np.zeros_like(sums)
+    intervals = paired_bootstrap(sums, zeros, counts=counts, resamples=resamples, seed=seed, confidence=CONFIDENCE)
+    interval = bound_equals(intervals.questions, CONFIDENCE, 0.0)
     return Awareness(interval._replace(n=len(values)), cut)
 
 

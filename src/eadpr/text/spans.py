@@ -35,12 +35,8 @@ _INITIALS = re.compile(r"(?:[^\W\d_]\.)+$")
 _OPENS, _CLOSES = "([{「『（", ")]}」』）"
 _BRACKET = re.compile(f"[{re.escape(_OPENS + _CLOSES)}]")
 WORDS = tomllib.loads(Path(__file__).with_name("abbreviations.toml").read_text(encoding="utf-8"))
-_BEFORE_NAME, _BEFORE_NUMBER, _MAY_END, _STARTS = (
-    frozenset(WORDS[kind].split()) for kind in ("before_name", "before_number", "may_end", "starts")
-)
-# Of German dates; other languages write what follows an ordinal in lower case.
-_AFTER_ORDINAL = re.compile(
-    r"(Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhunderts?|Jh)\b"
+_BEFORE_NAME, _BEFORE_NUMBER, _AFTER_ORDINAL, _MAY_END, _STARTS = (
+    frozenset(WORDS[kind].split()) for kind in ("before_name", "before_number", "after_ordinal", "may_end", "starts")
 )
 
 
@@ -58,7 +54,7 @@ def _ends_sentence(text: str, stop: re.Match[str], uncased: bool) -> bool:
         return True
     if word in _BEFORE_NAME or (word in _BEFORE_NUMBER and following[:1].isdigit()):
         return False
-    if word.isdigit() and len(word) <= 2 and _AFTER_ORDINAL.match(following):
+    if word.isdigit() and len(word) <= 2 and re.match(r"\w*", following).group().lower() in _AFTER_ORDINAL:
         return False
     if word in _MAY_END or _INITIALS.match(word + "."):
         first = re.match(r"\w*(?!\w*\.)", following.lstrip("\"“‘'«(["))  # "J. A. Hill": not the article "A"
