@@ -81,7 +81,7 @@ def own_passages(rows: Rows) -> list:
         return (
             str(n if found is None else found),
             _field("passages", row, "title") or "",
-            _field("passages", row, "text"),
+            _field("passages", row, "text") or "",  # a document without text is counted
         )
 
     return [of(n, row) for n, row in enumerate(rows, start=1)]
