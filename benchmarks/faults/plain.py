@@ -232,7 +232,7 @@ def judged(corpus: str, queries: str, *qrels: str) -> Callable[[Path], Reading]:
             else [{"_id": row[0], "text": row[1]} for row in cells(text_of(folder / name), quoting=csv.QUOTE_NONE)]
             for name in (corpus, queries)
         )
-        passages, asked = own_passages(rows), {str(row["_id"]): row["text"] for row in queried}
+        passages, asked = own_passages(rows), {str(row["_id" if "_id" in row else "id"]): row["text"] for row in queried}
         questions, contexts = [], []
         for path in qrels:
             judged = judgements(folder / path)
