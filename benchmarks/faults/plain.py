@@ -78,11 +78,8 @@ def _field(kind: str, row: Mapping[str, Any], field: str) -> Any:
 def own_passages(rows: Rows) -> list:
     def of(n: int, row: Mapping[str, Any]) -> tuple:
         found = _field("passages", row, "id")
-        return (
-            str(n if found is None else found),
-            _field("passages", row, "title") or "",
-            _field("passages", row, "text") or "",  # a document without text is counted
-        )
+        title, text = (_field("passages", row, field) or "" for field in ("title", "text"))
+        return str(n if found is None else found), title, text
 
     return [of(n, row) for n, row in enumerate(rows, start=1)]
 
@@ -232,7 +229,8 @@ def judged(corpus: str, queries: str, *qrels: str) -> Callable[[Path], Reading]:
             else [{"_id": row[0], "text": row[1]} for row in cells(text_of(folder / name), quoting=csv.QUOTE_NONE)]
             for name in (corpus, queries)
         )
-        passages, asked = own_passages(rows), {str(row["_id" if "_id" in row else "id"]): row["text"] for row in queried}
+        passages = own_passages(rows)
+        asked = {str(row["_id" if "_id" in row else "id"]): row["text"] for row in queried}
         questions, contexts = [], []
         for path in qrels:
             judged = judgements(folder / path)
