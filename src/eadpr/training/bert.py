@@ -142,7 +142,7 @@ class _Attention(nn.Module):
         weight, bias = (torch.cat([getattr(p, name) for p in projections]) for name in ("weight", "bias"))
         joined = functional.linear(states, weight.to(states.dtype), bias.to(states.dtype))
         if joined.requires_grad and joined.device.type == "cpu" and joined.dtype == torch.bfloat16:
-            joined = joined.float()  # torch's gradient of attention in bfloat16 takes ten times as long there
+            joined = joined.float()  # torch's gradient of attention in bfloat16 takes six times as long there
         heads = (x.unflatten(-1, (self._heads, -1)).transpose(1, 2) for x in joined.chunk(3, -1))  # (B, H, T, D/H)
         dropout = part.dropout.p if self.training else 0.0
         mixed = functional.scaled_dot_product_attention(*heads, attn_mask=mask, dropout_p=dropout)
