@@ -47,7 +47,7 @@ def naive(questions, passages):
 
 
 def test_late_scores_equal_a_naive_loop_over_tokens(monkeypatch):
-    monkeypatch.setattr(late, "AT_ONCE", 40)  # several parts
+    monkeypatch.setattr(late, "COSINES", 40)  # several parts
     (questions, asked), (passages, read) = texts([2, 4, 3]), texts([3, 6, 1, 5], seed=1)
     expected = naive(
         [states[mask] for states, mask in zip(questions, asked, strict=True)],

@@ -14,39 +14,43 @@ from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms, ReportInputs
 from eadpr.runtime import files
 
-QUESTIONS = dict(md.WORDS["questions"])
-for metric, compared in AWARENESS.items():
-    if compared.beyond:
-        QUESTIONS |= {
-            f"n_{metric}": f"{compared.title} pairs",
-            f"n_{metric}{CUT}": f"left out, {compared.beyond}",
-            f"n_{metric}{WITHOUT}": "left out without a placebo",
-        }
+PAIRS = {
+    f"n_{metric}{suffix}": label
+    for metric, compared in AWARENESS.items()
+    if compared.beyond
+    for suffix, label in (
+        ("", f"{compared.title} pairs"), (CUT, f"left out, {compared.beyond}"), (WITHOUT, "left out without a placebo")
+    )
+}  # fmt: skip
+QUESTIONS = md.WORDS["questions"] | PAIRS
 
 
 def counts_page(inputs: ReportInputs, by_row: Mapping[str, Any], settings: ReportArms) -> str:
     """Return the Markdown of the file; `by_row` maps each row of the main table to its metrics file."""
     trainings = [*chain.from_iterable(settings.trainings.values())]
     lines = []
-    for name in next(iter(by_row.values())):
-        lines += _group_arms(name, {row: _list(sets[name], QUESTIONS) for row, sets in by_row.items()})
+    for question_set in next(iter(by_row.values())):  # every row has the same
+        texts = {row: format_counts(sets[question_set], QUESTIONS) for row, sets in by_row.items()}
+        lines += _group_arms(question_set, texts)
     reports = {arm: _numbers(files.read_json(inputs.negatives / arm / "report.json")) for arm in trainings}
-    lines += _group_arms("negatives", {arm: _list(counts, md.WORDS["negatives"]) for arm, counts in reports.items()})
+    lines += _group_arms(
+        "negatives", {arm: format_counts(counts, md.WORDS["negatives"]) for arm, counts in reports.items()}
+    )
     lines += count_training(inputs.training, inputs.examples, [*trainings, *settings.one_hop])
     parts = ["# What the figures rest on", "\n".join(lines), distractor_table(inputs.distractors)]
     return "\n\n".join([*parts, *evidence_table(inputs.accuracy)]) + "\n"
 
 
 def count_training(training: Path, examples: Path, arms: Sequence[str]) -> list[str]:
-    """Return what each arm's training logged last, and the forms of its distractors (a two-hop model has none)."""
+    """Return the last values of each arm's training log, and its forms of distractors (two hops have none)."""
     texts = {}
     for arm in arms:
         log, path = files.read_json(training / arm / "metrics.json"), examples / arm / "report.json"
         last = {name.rpartition(".")[2]: value for name, value in _numbers(log).items()}
-        parts = [_list(last, md.WORDS["training"])] if log["steps"] else []
+        parts = [format_counts(last, md.WORDS["training"])] if log["steps"] else []
         counted = files.read_json(path)["train"] if path.exists() else {}
         if counted.get("forms"):
-            parts.append(f"forms of distractors: {_list(counted['forms'])}")
+            parts.append(f"forms of distractors: {format_counts(counted['forms'])}")
         texts[arm] = "; ".join(parts)
     return _group_arms("training", texts)
 
@@ -59,7 +63,7 @@ def distractor_table(folder: Path) -> str:
             for form, count in forms.items():
                 numbers = (f"{count[key]:,}" for key in ("pairs", "kept"))
                 what = f"{name}: {md.WORDS['forms'][form]} {md.WORDS['removed'][strategy]}"
-                rows.append([what, *numbers, _list(count["dropped"]) or md.NONE])
+                rows.append([what, *numbers, format_counts(count["dropped"]) or md.NONE])
     return md.table(["passages", "pairs", "kept", "left out"], sorted(rows))
 
 
@@ -84,7 +88,7 @@ def _group_arms(label: str, texts: Mapping[str, str]) -> list[str]:
     return [f"- {label} ({', '.join(arms)}): {text}" for text, arms in arms_of.items()]
 
 
-def _list(counts: Mapping[str, float], labels: Mapping[str, str] | None = None) -> str:
+def format_counts(counts: Mapping[str, float], labels: Mapping[str, str] | None = None) -> str:
     """Return the counts that are not 0 with their labels, by default their names."""
     labels = labels or {key: re.sub(r"[._]", " ", key) for key in counts}
     return ", ".join(f"{md.as_count(counts[key]):,} {label}" for key, label in labels.items() if counts.get(key))

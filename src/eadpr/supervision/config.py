@@ -14,8 +14,7 @@ Form = Literal["cut", "filled"]
 
 
 class Recipe(Optimiser):
-    """The T5 that the pipeline builds itself, and how it is trained: continuing passages first, then answering. AdamW's
-    other settings are PyTorch's, unless a setting names them."""
+    """The T5 that the pipeline builds itself, and how it is trained: continuing passages first, then answering."""
 
     vocabulary: int = Field(ge=512)
     width: int = Field(ge=8)
@@ -36,7 +35,8 @@ class Recipe(Optimiser):
 
 
 class Annotator(Section):
-    """`by` says how relevance chooses: the span without which the passage has least, or that itself has most."""
+    """`by` says which span `relevance` chooses: `removal` that without which the passage is least relevant, `match`
+    that which is itself most relevant."""
 
     kind: Literal["answer", "relevance"]
     by: Literal["removal", "match"]
@@ -48,7 +48,7 @@ class Annotator(Section):
 
     @field_validator("prompt")
     @classmethod
-    def _fields(cls, prompt: str) -> str:
+    def _check_fields(cls, prompt: str) -> str:
         if prompt.count("{question}") != 1 or prompt.count("{context}") != 1:
             raise ValueError("must hold {question} and {context}, each once")
         return prompt
@@ -64,7 +64,7 @@ class EvidenceSettings(Section):
     input_tokens: int = Field(ge=16)
 
     @model_validator(mode="after")
-    def _with_evidence(self) -> Self:
+    def _check_placebo_of(self) -> Self:
         placebos = [strategy for strategy in self.strategies if strategy in PLACEBOS]
         if placebos and self.placebo_of not in self.strategies:
             raise ValueError(
@@ -75,14 +75,14 @@ class EvidenceSettings(Section):
 
 
 class Distractors(Section):
-    """`forms` are worked out of each strategy; `seed` draws fillers."""
+    """Each strategy's evidence is taken out in each of the `forms`; `seed` draws fillers."""
 
     forms: Annotated[list[Form], Once]
     seed: int = Field(ge=0)
 
     @field_validator("forms")
     @classmethod
-    def _with_cut(cls, forms: list[Form]) -> list[Form]:
+    def _require_cut(cls, forms: list[Form]) -> list[Form]:
         if "cut" not in forms:
             raise ValueError("must hold cut, which answer awareness is measured with")
         return forms

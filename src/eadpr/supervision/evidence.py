@@ -171,13 +171,17 @@ def choose_by_nll(pair: Pair, segments: Sequence[Span], nlls: np.ndarray) -> Evi
 
 def find_by_rule(pair: Pair, strategy: str, settings: EvidenceSettings) -> Evidence:
     """Find the evidence of a strategy that needs no model."""
-    if strategy in ("gold", "sentence"):
-        targets = pair.answer_spans if strategy == "sentence" else pair.gold or []
-        sentences = spans.segment(pair.passage)
-        return _row(pair, strategy, sentences, spans.overlapping(sentences, targets))
-    pieces = pair.answer_spans
-    if strategy == "window":
-        pieces = windows(pair.passage.text, pieces, settings.window)
+    match strategy:
+        case "gold" | "sentence":
+            targets = pair.answer_spans if strategy == "sentence" else pair.gold or []
+            sentences = spans.segment(pair.passage)
+            return _row(pair, strategy, sentences, spans.overlapping(sentences, targets))
+        case "window":
+            pieces = windows(pair.passage.text, pair.answer_spans, settings.window)
+        case "answer":
+            pieces = pair.answer_spans
+        case _:
+            raise ValueError(f"no rule finds evidence of strategy {strategy!r}")
     return _row(pair, strategy, pieces, list(range(len(pieces))))
 
 

@@ -44,9 +44,10 @@ def make_forms(
 ) -> Iterator[tuple[Evidence, Form, Attempt]]:
     """Yield each row in each form, in the order of both; `fillers` are needed for `filled` only."""
     filled = fill_all(pair, rows, fillers) if fillers else {}
+    attempt = {"cut": lambda row: cut(pair, row), "filled": lambda row: filled[row.strategy]}
     for row in rows:
         for form in forms:
-            yield row, form, cut(pair, row) if form == "cut" else filled[row.strategy]
+            yield row, form, attempt[form](row)
 
 
 def fill_all(pair: Pair, rows: Sequence[Evidence], fillers: Fillers) -> dict[str, Attempt]:

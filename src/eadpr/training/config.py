@@ -36,12 +36,13 @@ class Prompts(Section):
 
 NO_PROMPTS = Prompts(question="", passage="")
 Tokens = Annotated[int, Field(ge=8)]
+Pooling = Literal["cls", "mean", "last"]
 
 
 class EncoderSettings(Section):
     """How texts become vectors, as params.yaml asks for it; `auto` leaves a setting as the model has it."""
 
-    pooling: Literal["auto", "cls", "mean", "last"]
+    pooling: Literal["auto", Pooling]
     similarity: Literal["auto", "dot", "cosine"]
     prompts: Literal["auto"] | Prompts
     title: Literal["auto", "pair", "joined", "none"]
@@ -73,7 +74,7 @@ class ResolvedSettings(EncoderSettings):
     sentence-transformers. With `lowercase` texts are lower-cased before they are tokenised.
     """
 
-    pooling: Literal["cls", "mean", "last"]
+    pooling: Pooling
     similarity: Literal["dot", "cosine"] = "dot"
     prompts: Prompts = NO_PROMPTS
     title: Literal["pair", "joined", "none"] = "pair"

@@ -9,7 +9,7 @@ Shapes: B texts, T tokens, D dimensions of a vector.
 from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, assert_never
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from eadpr.runtime.files import write_json
 from eadpr.runtime.model_folders import sides_differ
 from eadpr.text.spans import sentences
 from eadpr.training.bert import Bert
-from eadpr.training.config import SETTINGS, EncoderSettings, ResolvedSettings, settings_of
+from eadpr.training.config import SETTINGS, EncoderSettings, Pooling, ResolvedSettings, settings_of
 from eadpr.training.late import token_rows
 from eadpr.training.pretrained import check_positions, load_whole, position_limit, save_whole
 from eadpr.training.projection import Projection
@@ -159,18 +159,22 @@ class TextEncoder(torch.nn.Module):
         )
 
 
-def pool(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
+def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
     """Return one vector a text, (B, D) float32, of states (B, T, D); the mask (B, T) is 1 for a token, 0 for padding.
 
     For `last` the padding may stand on either side.
     """
-    if pooling == "mean":
-        weights = mask.unsqueeze(-1).float()
-        return (states.float() * weights).sum(1) / weights.sum(1)
-    if pooling == "cls":
-        return states[:, 0].float()
-    places = mask.shape[1] - 1 - mask.flip(1).argmax(1)
-    return states[torch.arange(len(states), device=states.device), places].float()
+    match pooling:
+        case "mean":
+            weights = mask.unsqueeze(-1).float()
+            return (states.float() * weights).sum(1) / weights.sum(1)
+        case "cls":
+            return states[:, 0].float()
+        case "last":
+            places = mask.shape[1] - 1 - mask.flip(1).argmax(1)
+            return states[torch.arange(len(states), device=states.device), places].float()
+        case _:
+            assert_never(pooling)
 
 
 class Encoders(NamedTuple):

@@ -1,15 +1,16 @@
 """Late interaction: the vectors of a text's tokens in the place of one vector (ColBERT; Khattab and Zaharia, 2020).
 
 The tokens of a text stand in one row of fixed width, so that rows are cut, joined and sent between processes as vectors
-are. Shapes: Q questions, N passages, W tokens of a row, D dimensions of a token.
+are. Shapes: Q questions, N passages, P parts of a passage, D dimensions of a token; W tokens of a row, of which a
+question has A and a passage T.
 """
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-# Similarities computed at a time; 4 bytes each, and as many again for their gradient.
-AT_ONCE = 1 << 25
+# Cosines computed at a time; 4 bytes each, and as many again for their gradient.
+COSINES = 1 << 25
 
 
 def token_rows(states: Tensor, keep: Tensor, width: int) -> Tensor:
@@ -29,19 +30,19 @@ def late_scores(questions: Tensor, passages: Tensor, dim: int) -> Tensor:
     """Return (Q, N): for each token of the question its highest cosine with a token of the passage, on average.
 
     The mean in place of ColBERT's sum ranks alike, and leaves the scale of a loss as that of one cosine. Both sides are
-    rows of `token_rows`; a text without tokens scores 0.
+    rows of `token_rows`. A question without tokens scores 0, a passage -1.
     """
     questions_QWD, passages_NWD = unpack(questions, dim), unpack(passages, dim)
     missing_NW = ~passages_NWD.any(-1)
-    count = max(1, AT_ONCE // (passages_NWD.shape[1] * questions_QWD.shape[0] * questions_QWD.shape[1]))
+    chunk = max(1, COSINES // (passages_NWD.shape[1] * questions_QWD.shape[0] * questions_QWD.shape[1]))
     scores = [
-        _scores(questions_QWD, part_NWD, missing)
-        for part_NWD, missing in zip(passages_NWD.split(count), missing_NW.split(count), strict=True)
+        _chunk_scores(questions_QWD, chunk_NWD, missing)
+        for chunk_NWD, missing in zip(passages_NWD.split(chunk), missing_NW.split(chunk), strict=True)
     ]
     return torch.cat(scores, 1)
 
 
-def _scores(questions_QWD: Tensor, passages_NWD: Tensor, missing_NW: Tensor) -> Tensor:
+def _chunk_scores(questions_QWD: Tensor, passages_NWD: Tensor, missing_NW: Tensor) -> Tensor:
     cosines = torch.einsum("qad,ntd->qnat", questions_QWD, passages_NWD)
     return _average(cosines.masked_fill(missing_NW[None, :, None], -1.0).amax(-1), questions_QWD)
 

@@ -7,7 +7,7 @@ A missing column holds any finite score. All losses are natural logarithms.
 """
 
 import math
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, assert_never
 
 import torch
 from torch import Tensor
@@ -50,7 +50,8 @@ def make_masks(present_P: Tensor, false_QP: Tensor, contrast_CQ: Tensor, placebo
 
 
 class Terms(NamedTuple):
-    """Means over the questions that a term is defined for, 0 without any; `plain` is the fourth of `reference`."""
+    """Means over the questions that a term is defined for, 0 without any; `plain` is DPR's loss without distractors,
+    a term of `reference` only."""
 
     total: Tensor
     dpr: Tensor
@@ -87,12 +88,15 @@ def loss_terms(
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms
     and enter a fourth, the DPR loss with the distractors masked.
     """
-    if form == "reference":
-        dpr, hn, pp, plain = _reference_terms(scores_QP, masks, lambda_)
-    else:
-        dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
-        hn, pp = hn_loss(scores_QP, masks, balance=balance), pp_loss(scores_QP, masks, negatives=pp_negatives)
-        plain = scores_QP.new_zeros(())
+    match form:
+        case "reference":
+            dpr, hn, pp, plain = _reference_terms(scores_QP, masks, lambda_)
+        case "paper":
+            dpr = dpr_loss(scores_QP, masks, lambda_) if anchor == "question" else flipped_loss(scores_QP, masks)
+            hn, pp = hn_loss(scores_QP, masks, balance=balance), pp_loss(scores_QP, masks, negatives=pp_negatives)
+            plain = scores_QP.new_zeros(())
+        case _:
+            assert_never(form)
     of_placebos = placebo_loss(scores_QP, masks) if placebo else scores_QP.new_zeros(())
     total = weight * dpr + tau1 * hn + tau2 * pp + plain + placebo * of_placebos
     of_rest = scores_QP.new_zeros(()) if parts_Q2 is None else rest_loss(parts_Q2, scores_QP, masks)
