@@ -3,7 +3,7 @@
 The model is the one that the pipeline builds, with random weights; the candidates are those of strategy `pseudo`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,8 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks import data
 from benchmarks.runner import Comparison, Goal, Side, fastest, within
+from eadpr.runtime import machine
+from eadpr.runtime.machine import Machine
 from eadpr.supervision import small_t5
 from eadpr.supervision.answer_nll import Request, answer_nlls
 from eadpr.supervision.config import Annotator, EvidenceSettings
@@ -31,35 +33,33 @@ class Size(NamedTuple):
 
 FULL = Size(passages=2_100, questions=200, batch_sizes=(8, 16, 32, 64), tried=500)
 QUICK = Size(passages=1_050, questions=3, batch_sizes=(4,), tried=4)
-TOLERANCE = 1e-4
+TOLERANCES = {"auto": 0.3, "float32": 1e-4}
 
 
-def comparisons(size: Size, folder: Path) -> list[Comparison]:
+def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
+    """Ours in the machine's precision with one candidate at a time as peer, ours in float32 with batches."""
     settings = EvidenceSettings(**data.section("evidence"))
     requests, weights = candidates(size, settings), annotator(size)
-    score, one, batched = (
-        partial(function, *weights, tokens=settings.input_tokens) for function in (ours, one_by_one, in_input_order)
+    one, batched = (
+        partial(function, *weights, tokens=settings.input_tokens) for function in (one_by_one, in_input_order)
     )
     best = fastest(size.batch_sizes, lambda batch: batched(requests[: size.tried], batch=batch))
-    units = size.questions
-    common = {"path": "evidence scoring", "unit": "questions", "same": within(TOLERANCE)}
-    mine = Side(lambda _: score(requests), units=units)
-    return [
-        Comparison(
-            peer="transformers, one candidate at a time",
-            goal=Goal("speed", 8),
-            ours=mine,
-            theirs=Side(lambda _: one(requests), units=units),
-            **common,
-        ),
-        Comparison(
-            peer=f"transformers, padded batches of {best} in input order",
-            goal=Goal("speed", 1.8),
-            ours=mine,
-            theirs=Side(lambda _: batched(requests, batch=best), units=units),
-            **common,
-        ),
-    ]
+    for precision, peer, bound, theirs in (
+        ("auto", "transformers, one candidate at a time", 8, one),
+        ("float32", f"transformers, padded batches of {best} in input order", 1.8, partial(batched, batch=best)),
+    ):
+        hardware, (model, tokenizer) = Machine(**data.section("machine", precision=precision)), annotator(size)
+        placed = machine.place_model(model, hardware, inference=True), tokenizer
+        score = partial(ours, *placed, tokens=settings.input_tokens, hardware=hardware)
+        yield Comparison(
+            path=f"evidence scoring, {precision}",
+            peer=peer,
+            goal=Goal("speed", bound),
+            unit="questions",
+            ours=Side(lambda _, score=score: score(requests), units=size.questions),
+            theirs=Side(lambda _, theirs=theirs: theirs(requests), units=size.questions),
+            same=within(TOLERANCES[precision]),
+        )
 
 
 def candidates(size: Size, settings: EvidenceSettings) -> list[Request]:
@@ -80,8 +80,9 @@ def annotator(size: Size) -> tuple:
     return small_t5.new_model(recipe, vocabulary=len(tokenizer)).eval(), tokenizer
 
 
-def ours(model, tokenizer, requests: Sequence[Request], *, tokens: int) -> np.ndarray:
-    return answer_nlls(model, tokenizer, requests, input_tokens=tokens)
+def ours(model, tokenizer, requests: Sequence[Request], *, tokens: int, hardware: Machine) -> np.ndarray:
+    with machine.autocast(hardware, inference=True):
+        return answer_nlls(model, tokenizer, requests, input_tokens=tokens)
 
 
 @torch.inference_mode()

@@ -1,13 +1,11 @@
 """Exact search over vectors on disk, with a quarter of the memory that an index in memory needs.
 
-Each side has its own process. Ours, once torch is imported, may take a quarter of the bytes of the peer's index and no
-more (`limit_memory`); the pages of the vectors' files are the kernel's, which takes them back when it needs them. How
-the search fares where it keeps none of them is the second row: before each run they are dropped, so that every byte is
-read from the disk again. What was resident of either process at most, libraries and mapped pages too, stands beside.
+Each side has its own process. Ours, once torch and FAISS are imported, may take a quarter of the bytes of the peer's
+index and no more (`limit_memory`); the pages of the vectors' files are the kernel's, which takes them back when it
+needs them. What was resident of either process at most, libraries and mapped pages too, stands beside.
 """
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -54,24 +52,23 @@ def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
             return f"{same_hits(found, expected)}; resident at most {mib[0]}, the peer {mib[1]}"
 
         what = f"exact search of {size.rows:,} × {size.dim}" + (f" in {most / 2**20:.0f} MiB" if most else "")
-        for path, ready in (("", lambda: None), (", from disk", lambda: evict(folder / "vectors"))):
-            yield Comparison(
-                path=what + path,
-                peer=f"faiss IndexFlatIP, {index / 2**20:,.0f} MiB",
-                goal=Goal("speed", 0.8),
-                unit="questions",
-                ours=side(ours, folder / "ours", size, ready),
-                theirs=side(theirs, folder / "theirs", size, lambda: None),
-                same=same,
-            )
+        yield Comparison(
+            path=what,
+            peer=f"faiss IndexFlatIP, {index / 2**20:,.0f} MiB",
+            goal=Goal("speed", 0.8),
+            unit="questions",
+            ours=side(ours, folder / "ours", size),
+            theirs=side(theirs, folder / "theirs", size),
+            same=same,
+        )
 
 
-def side(search: Worker, found: Path, size: Size, ready: Callable[[], None]) -> Side:
+def side(search: Worker, hits: Path, size: Size) -> Side:
     def result() -> Hits:
         search()
-        return load(found)
+        return load(hits)
 
-    return Side(lambda _: search(), ready=ready, result=result, units=size.questions)
+    return Side(lambda _: search(), result=result, units=size.questions)
 
 
 def write_vectors(folder: Path, size: Size) -> None:
@@ -81,15 +78,6 @@ def write_vectors(folder: Path, size: Size) -> None:
         for number, (first, end) in enumerate(shard_ranges(size.rows, SHARD)):
             np.save(made / shard_name(number), draw.standard_normal((end - first, size.dim), np.float32).astype(DTYPE))
         files.write_json(made / MANIFEST, {"rows": size.rows, "dim": size.dim, "shard_passages": SHARD})
-
-
-def evict(folder: Path) -> None:
-    """Drop the pages of the files from the page cache."""
-    for path in folder.iterdir():
-        descriptor = os.open(path, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
 
 
 def same_hits(ours: Hits, theirs: Hits) -> str:

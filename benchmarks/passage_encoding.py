@@ -1,5 +1,7 @@
 """Passages of mixed lengths to vectors: passages per second, with random weights."""
 
+from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -41,16 +43,19 @@ QUICK = Size(
     models=(Model("tiny", {"layers": 1, "hidden": 32, "heads": 2, "vocabulary": 600}, 20),), batch_sizes=(4,), tried=8
 )
 WORDS = (5, 106)  # least, and one more than the most; atlas has none longer
-TOLERANCE = 1e-3
+GOALS = {"float32": 1.0, "bfloat16": 3.0}
+TOLERANCES = {"float32": 1e-3, "bfloat16": 0.2}
 
 Passages = list[tuple[str, str]]  # title, text
 
 
-def comparisons(size: Size, folder: Path) -> list[Comparison]:
-    return [_comparison(size, model, folder / str(number)) for number, model in enumerate(size.models)]
+def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
+    """Ours in float32 and, where the machine multiplies it, in bfloat16, each beside the peer in float32."""
+    for number, model in enumerate(size.models):
+        yield from _comparisons(size, model, folder / str(number))
 
 
-def _comparison(size: Size, model: Model, folder: Path) -> Comparison:
+def _comparisons(size: Size, model: Model, folder: Path) -> Iterator[Comparison]:
     from sentence_transformers import SentenceTransformer
 
     atlas = data.atlas(model.passages)
@@ -58,18 +63,21 @@ def _comparison(size: Size, model: Model, folder: Path) -> Comparison:
     base = Base(**data.section("base", **model.base))
     make_base(data.records(atlas, folder) / "passages.parquet", folder / "base", base=base, settings=settings)
     passages = mixed(((p.title, p.text) for block in generate(atlas) for p in block.passages), model.passages)
-    encoder = load(folder / "base", "passage")
     peer = SentenceTransformer(str(folder_of(folder / "base", "passage")))
     best = fastest(size.batch_sizes, lambda batch: peer.encode(passages[: size.tried], batch_size=batch))
-    return Comparison(
-        path=f"passage encoding, {model.name}",
-        peer=f"sentence-transformers' encode, batches of {best}",
-        goal=Goal("speed", 1.3),
-        unit="passages",
-        ours=Side(lambda _: ours(encoder, passages), units=len(passages)),
-        theirs=Side(lambda _: peer.encode(passages, batch_size=best), units=len(passages)),
-        same=within(TOLERANCE),
-    )
+    budget = resolve_auto(Encode(**data.section("encode"))).token_budget
+    for precision in ["float32", *["bfloat16"] * machine.multiplies_bfloat16()]:
+        hardware = Machine(**data.section("machine", precision=precision))
+        encoder = machine.place_model(load(folder / "base", "passage"), hardware, inference=True)
+        yield Comparison(
+            path=f"passage encoding, {model.name}, {precision}",
+            peer=f"sentence-transformers' encode in float32, batches of {best}",
+            goal=Goal("speed", GOALS[precision]),
+            unit="passages",
+            ours=Side(partial(ours, encoder, passages, budget, hardware), units=len(passages)),
+            theirs=Side(lambda _: peer.encode(passages, batch_size=best), units=len(passages)),
+            same=within(TOLERANCES[precision]),
+        )
 
 
 def mixed(passages, count: int) -> Passages:
@@ -78,8 +86,7 @@ def mixed(passages, count: int) -> Passages:
     return [(title, " ".join(text.split(" ")[: draw.integers(*WORDS)])) for title, text in islice(passages, count)]
 
 
-def ours(encoder: TextEncoder, passages: Passages) -> np.ndarray:
+def ours(encoder: TextEncoder, passages: Passages, budget: int, hardware: Machine, _: None) -> np.ndarray:
     titles, texts = zip(*passages, strict=True)
-    ids, budget = encoder.passage_ids(titles, texts), resolve_auto(Encode(**data.section("encode"))).token_budget
-    with machine.autocast(Machine(**data.section("machine"))):
-        return embed(encoder, ids, token_budget=budget)
+    with machine.autocast(hardware, inference=True):
+        return embed(encoder, encoder.passage_ids(titles, texts), token_budget=budget)

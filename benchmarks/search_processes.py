@@ -29,9 +29,12 @@ def ours(
     from eadpr.runtime.machine import Machine, settle
 
     settle(Machine(**machine))
+    import faiss
+
     from eadpr.search import exact
 
-    if most is not None:
+    faiss.omp_set_num_threads(machine["threads"])
+    if most is not None:  # where memory ends while a library is imported, the process crashes
         limit_memory(most)
     corpus, asked = Vectors(Path(vectors)), np.load(questions)
     return _saving(Path(out), lambda: Hits(*exact.search(corpus, asked, depth)))

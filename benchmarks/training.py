@@ -106,7 +106,7 @@ def _comparison(
     return Comparison(
         path=path,
         peer=f"sentence-transformers' trainer, {peer}",
-        goal=Goal("speed", 1.5),
+        goal=Goal("speed", 1.4),
         unit="questions",
         ours=_side(ours, given.size, lambda: first_step(started(given, loss), given.size)),
         theirs=_side(theirs, given.size, lambda: their_first_step(given, columns_of(given, columns))),

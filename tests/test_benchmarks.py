@@ -24,7 +24,7 @@ pytestmark = pytest.mark.nightly
 
 
 def first_changed(scores):
-    return np.concatenate([scores[:1] + 0.01, scores[1:]])
+    return np.concatenate([scores[:1] + 1, scores[1:]])
 
 
 def gradient_changed(found):

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from eadpr.report.config import ReportArms
 from eadpr.storage import tables
 from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Ranked, Span
-from eadpr.text.answers import answer_spans
+from eadpr.text.answers import AnswerMatcher, answer_spans
 
 # By question: passages, scores, and start, end and score of the sentence that matched, or nothing; best first.
 RankedPassages = dict[str, list[tuple[str, float, list[float]]]]
@@ -57,7 +58,7 @@ def details(
     """Yield the details of every question, in order; `shown` are the names of the `rankings`, and `numbers` gets the
     number of each passage, by first use."""
     judge = load_judge(inputs.records, inputs.positives / "positives.parquet", questions)
-    store, relevant, ids = judge.store, judge.relevant, judge.relevant.keys()
+    store, relevant, ids, matcher = judge.store, judge.relevant, judge.relevant.keys(), AnswerMatcher()
     positives = _read_positives(inputs, ids, settings.strategy)
     scores = [_read_scores(inputs.pairs / f"{name}.parquet", ids) for name in shown]
     for question in questions:
@@ -66,8 +67,10 @@ def details(
         passages |= dict.fromkeys(positives[question.id])
         for passage in passages:
             numbers.setdefault(passage, len(numbers))
-        edges = {}
-        for passage, text in zip(passages, store.texts(store.rows([*passages])), strict=True):
+        texts = store.texts(store.rows([*passages]))
+        with_answer = matcher.matches(question.answers, texts, question.answer_kind)
+        edges = {passage: [] for passage in passages}
+        for passage, text in compress(zip(passages, texts, strict=True), with_answer):
             edges[passage] = _edges(answer_spans(question.answers, text, question.answer_kind))
         hits = judge(question, [*passages]) if passages else []
         shown_positives = []
