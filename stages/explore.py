@@ -13,7 +13,7 @@ def main(
     from pkgutil import resolve_name
 
     from eadpr.explorer import explore as explorer
-    from eadpr.explorer.config import ExploreInputs
+    from eadpr.explorer.gather import ExploreInputs
     from eadpr.report.headline import FILE
     from eadpr.report.inactive import delete_inactive_rows
 

@@ -6,7 +6,7 @@ Ranks of first hits in main/dev (by hand, from `evaluated.RANKINGS`): bm25 2 2 1
 from pathlib import Path
 
 from eadpr.explorer import explore
-from eadpr.explorer.config import ExploreInputs
+from eadpr.explorer.gather import ExploreInputs
 from eadpr.report import write as report
 from eadpr.runtime import files
 from eadpr.storage import tables

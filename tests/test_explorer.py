@@ -10,7 +10,7 @@ import pytest
 
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.explorer import explore
-from eadpr.explorer.config import ExploreInputs
+from eadpr.explorer.gather import ExploreInputs
 from eadpr.explorer.page import make_page, pack
 from eadpr.report.differences import compare
 from eadpr.storage import tables

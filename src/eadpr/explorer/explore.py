@@ -10,7 +10,7 @@ import pandas as pd
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions
 from eadpr.explorer import gather, words
-from eadpr.explorer.config import ExploreInputs
+from eadpr.explorer.gather import ExploreInputs
 from eadpr.explorer.page import make_page
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms

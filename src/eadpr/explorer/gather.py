@@ -4,20 +4,33 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eadpr.evaluation.metrics import GIVEN, load_judge
 from eadpr.evaluation.outcomes import MeasuredQuestions
-from eadpr.explorer.config import ExploreInputs
 from eadpr.explorer.words import PLACEBOS
 from eadpr.report.config import ReportArms
 from eadpr.storage import tables
 from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import Distractor, Evidence, PairScore, Positive, Question, Ranked, Span
 from eadpr.text.answers import AnswerMatcher, answer_spans
+
+
+class ExploreInputs(NamedTuple):
+    """Folders, the table `evidence`, and the folder `report` that the stage of that name wrote."""
+
+    records: Path
+    positives: Path
+    evidence: Path
+    distractors: Path
+    pairs: Path
+    rankings: Path
+    outcomes: Path
+    report: Path
+
 
 # By question: passages, scores, and start, end and score of the sentence that matched, or nothing; best first.
 RankedPassages = dict[str, list[tuple[str, float, list[float]]]]
