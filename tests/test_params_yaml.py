@@ -9,7 +9,7 @@ import pytest
 from dvc.utils.hydra import apply_overrides
 
 from eadpr.settings import resolve as params
-from eadpr.settings.yaml import COLLECTIONS, SettingError, load, locked_collection
+from eadpr.settings.yaml import COLLECTIONS, SettingError, load
 from tests import forked_python
 from tests.repository import ROOT
 
@@ -79,16 +79,6 @@ def test_a_message_begins_with_the_file_of_the_setting(copied, monkeypatch, file
     with pytest.raises(SettingError, match=f"^{place}") as error:
         params.configs(load(PARAMS))
     assert error.value.key == f"collections.squad-open.{key}"
-
-
-def test_the_lock_says_which_collection_was_built(tmp_path):
-    lock = tmp_path / "dvc.lock"
-    assert locked_collection(lock) is None
-    lock.write_text("schema: '2.0'\n", encoding="utf-8")
-    assert locked_collection(lock) is None
-    dep, out = "data/mine/configs/code/fetch.txt", "data/my-own/configs"
-    lock.write_text(f"stages:\n  a:\n    deps:\n    - path: {dep}\n  configs:\n    outs:\n    - path: {out}\n", "utf-8")
-    assert locked_collection(lock) == "my-own"
 
 
 def test_the_stage_says_what_the_collection_sets_and_how_to_have_the_one_before_back(copied):

@@ -111,7 +111,8 @@ def add_scores(inputs, arm, variant, scores):
 
 def add_placebos(inputs):
     """The words of q1 and q2 score 1.5 and 1 with dpr, as p⁺ with eadpr; q4 has none. Of their texts q1's is longer
-    than p1 without "Romulus", q2's shorter than p3 without "1969"."""
+    than p1 without "Romulus", q2's shorter than p3 without "1969". So dpr's placebo rate is 50 (2 > 1.5, 1 = 1) and its
+    controlled awareness too (1.5 > 1, 1 = 1), eadpr's are 0 (5 = 5, 1.5 = 1.5) and 100 (5 > 1, 1.5 > 1)."""
     made = [
         Distractor("q1", "p1", "placebo_words", 0, "cut", "It founded by Romulus.", [Span(3, 6)]),
         Distractor("q2", "p3", "placebo_words", 0, "cut", "In 1969.", [Span(8, 30)]),
@@ -165,9 +166,10 @@ def test_the_whole_page_is_the_golden_one(inputs, monkeypatch):
     columns = ["top1", "top2", "recall2", "mrr3", "aa", "placebo_words", "controlled_aa"]
     settings = changed(trainings=trainings, columns=columns, by=by, **add_paths(inputs))
     counts = inputs / "small" / "counts.md"
-    assert reported(inputs, settings=settings) + counts.read_text(encoding="utf-8") == GOLDEN.read_text(
-        encoding="utf-8"
-    )
+    page = reported(inputs, settings=settings) + counts.read_text(encoding="utf-8")
+    assert page == GOLDEN.read_text(encoding="utf-8")
+    shown = json.loads((inputs / "small.json").read_text())["dpr"]
+    assert shown.keys() == {"top1", "top2", "recall2", "mrr3", "ndcg3", "controlled_aa"}, "what DVC compares"
 
 
 def test_the_main_table_and_the_metrics_by_hand(small):
@@ -231,23 +233,6 @@ def test_aa_by_strategy_and_the_scores_behind_it(inputs):
     ]
 
 
-def test_controls_have_columns_in_the_table_and_among_the_metrics_of_dvc(inputs):
-    """Placebo rate of dpr: 2 > 1.5, 1 = 1; controlled: 1.5 > 1, 1 = 1. Of eadpr: 5 = 5, 1.5 = 1.5; 5 > 1, 1.5 > 1."""
-    add_placebos(inputs)
-    columns = ["top1", "top2", "aa", "placebo_words", "controlled_aa"]
-    page = reported(inputs, settings=changed(columns=columns))
-    assert [row[3:] for row in table(page, ["%"])[2:]] == [
-        ["66.7 (n=3)", "50.0 (n=2)", "50.0 (n=2)"],
-        ["100.0 (n=3)", "0.0 (n=2)", "100.0 (n=2)"],
-    ]
-    assert "chance is 50, of length alone 50.0\n" in page
-    assert table(page, ["arm", "behind"])[3] == ["dpr", "controlled AA", "2", "1.25", "1.00", "0.25", "0.50", "0.00"]
-    shown = json.loads((inputs / "small.json").read_text())
-    assert [*shown] == ["bm25", "dpr", "eadpr", "evidence"]
-    assert shown["eadpr"].keys() == {"top1", "top2", "ndcg3", "controlled_aa"}
-    assert shown["eadpr"]["controlled_aa"] == 1.0
-
-
 @pytest.mark.parametrize(("arms", "compare", "expected"), [
     (["dpr", "eadpr", "picl"], {}, [("eadpr", "dpr"), ("picl", "dpr")]),
     (["dpr", "eadpr", "picl"], {"picl": "eadpr"}, [("eadpr", "dpr"), ("picl", "eadpr")]),
@@ -279,12 +264,6 @@ def test_a_missing_arm_set_or_log_is_named_and_leaves_the_last_report(inputs):
         reported(inputs)
     assert (inputs / "small" / "table.md").read_text(encoding="utf-8") == "before"
     assert [path.name for path in inputs.glob(".*")] == []
-
-
-def test_an_arm_of_no_steps_has_no_curve(inputs):
-    (inputs / "training" / "eadpr" / plots.LOSS).write_text("step\tloss\n", encoding="utf-8")
-    loss = plots.read_loss(inputs / "training" / "eadpr")
-    assert (loss["step"].dtype, loss["loss"].dtype, len(loss)) == (np.int64, np.float64, 0)
 
 
 @pytest.mark.parametrize(("interval", "starred", "text"), [

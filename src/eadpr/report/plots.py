@@ -18,8 +18,9 @@ def write_plots(
     folder: Path, measured: MeasuredRows, settings: ReportArms, sets: Sequence[str], training: Path
 ) -> None:
     trained = [*(name for names in settings.trainings.values() for name in names), *settings.one_hop]
-    losses = pd.concat([read_loss(training / name).assign(arm=name) for name in trained])
-    for name, points in (("topk", top_k_points(measured, sets)), ("loss", losses)):
+    kinds = {"step": np.int64, "loss": np.float64}  # an arm of 0 steps has the header alone
+    logs = (pd.read_csv(training / name / LOSS, sep="\t", dtype=kinds).assign(arm=name) for name in trained)
+    for name, points in (("topk", top_k_points(measured, sets)), ("loss", pd.concat(logs))):
         text = points.to_csv(index=False, float_format="%.6f", lineterminator="\n")
         files.write_text(folder / f"{name}.csv", text)
 
@@ -42,9 +43,3 @@ def top_k_curve(reciprocal_ranks: NDArray[np.float64], depth: int) -> list[float
     ranks = np.rint(1 / reciprocal_ranks[reciprocal_ranks > 0]).astype(int)
     hits_at_rank = np.bincount(ranks, minlength=depth + 1)[1 : depth + 1]
     return (np.cumsum(hits_at_rank) / len(reciprocal_ranks)).tolist()
-
-
-def read_loss(log: Path) -> pd.DataFrame:
-    """Return columns `step` and `loss` of an arm's training log; an arm of 0 steps has the header alone."""
-    table = pd.read_csv(log / LOSS, sep="\t").drop(columns="timestamp", errors="ignore")
-    return table.set_axis(["step", "loss"], axis=1).astype({"step": np.int64, "loss": np.float64})
