@@ -2,6 +2,8 @@
 
 from eadpr.settings.command import stage
 
+REPORT = "eadpr.publishing.trackers:make_report"  # by name: it decides no byte, so an edit of it reruns nothing
+
 
 @stage(
     "{arm}/train.json",
@@ -11,6 +13,8 @@ from eadpr.settings.command import stage
     log="C/training/{arm}",
 )
 def main(loss, train, encoder, machine, *, records, examples, init, out, log):
+    from pkgutil import resolve_name
+
     from eadpr.training import processes
 
     processes.launch("stages.train", train.processes)
@@ -18,5 +22,6 @@ def main(loss, train, encoder, machine, *, records, examples, init, out, log):
 
     inputs = ArmInputs(records=records, examples=examples, init=init)
     with processes.group():
-        steps = train_arm(inputs, out, log, ArmSettings(loss, train, encoder, machine))
+        report = resolve_name(REPORT)(records.parent / "configs", out.name) if processes.first() else None
+        steps = train_arm(inputs, out, log, ArmSettings(loss, train, encoder, machine), report)
     return f"train: {steps:,} steps"

@@ -117,6 +117,14 @@ def test_a_changed_loss_weight_changes_only_the_arms_that_use_it():
     assert {name for name in before if before[name] != after[name]} == {"eadpr/train.json"}
 
 
+def test_trackers_change_no_input_of_a_stage_and_one_that_is_not_installed_is_refused(monkeypatch):
+    reported = changed("arms.eadpr.train", {"report_to": ["wandb"]})
+    monkeypatch.setattr(checks, "find_spec", {"accelerate": True}.get)
+    assert refused(reported).reason == "wandb is not installed: pip install accelerate wandb"
+    monkeypatch.setattr(checks, "find_spec", bool)
+    assert params.configs(reported) == params.configs(GOOD) | {"report_to.json": {"dpr": [], "eadpr": ["wandb"]}}
+
+
 def test_a_loss_without_evidence_needs_no_model_of_relevance():
     changes = {"annotator.kind": "relevance", "annotator.model": "none", "active": {"dpr": ACTIVE}}
     assert "dpr/train.json" in params.configs(with_changes(GOOD, changes))
@@ -173,17 +181,14 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     assert {name for name in files if files[name] != after[name]} == {"near_duplicates/endpoint.json"}
 
 
-def test_who_writes_near_duplicates_is_told_to_their_stage_alone():
-    """And the collection's own texts where they are what is given."""
+def test_the_stage_of_given_near_duplicates_alone_reads_the_collections_files_and_without_endpoint_none_has_one():
     others = GOOD["collections"]["squad-open"]["source"]["files"]
     own = [*others, {"kind": "near_duplicates", "path": "own.jsonl"}]
     values = with_changes(GOOD, {"collection": "squad-open", "collections.squad-open.source.files": own})
     assert params.configs(with_changes(values, {"endpoint.model": "m"})) == params.configs(values)
-    kinds = ["removed", "endpoint", "given"]
-    files = params.configs(with_changes(values, {"robustness": MEASURED | {"generators": kinds}}))
-    rule, endpoint, given = (files[f"near_duplicates/{kind}.json"] for kind in kinds)
-    assert [bool(of["endpoint"]) for of in (rule, endpoint, given)] == [False, True, False]
-    assert (rule["source"], endpoint["source"]) == (None, None)
+    files = params.configs(with_changes(values, {"robustness": MEASURED | {"generators": ["endpoint", "given"]}}))
+    endpoint, given = (files[f"near_duplicates/{kind}.json"] for kind in ("endpoint", "given"))
+    assert (endpoint["source"], given["endpoint"]) == (None, None)
     assert given["source"]["files"][-1]["path"] == "own.jsonl"
 
 

@@ -6,6 +6,7 @@ Names and edges of the graph are checked in `model`.
 import json
 import re
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import get_args
 
 from eadpr.runtime.model_folders import SIDES, has_two_sides, is_folder, sides_differ
@@ -35,6 +36,9 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
             _limit("train.layers", config.train.layers or 1, config.base.layers, f"base.layers of {who}")
     for arm, config in models["arms"].items():
         _check_examples(f"arm {arm}", config)
+        for package in config.train.report_to:
+            if not (find_spec("accelerate") and find_spec(package)):
+                raise SettingError("train.report_to", f"{package} is not installed: pip install accelerate {package}")
         _check_loss(f"arm {arm}", config, shared="encoder.shared")
     for name in models["multihop"]:
         _check_multihop(f"multihop.{name}", layout.multihop[name], models["multihop"][name])

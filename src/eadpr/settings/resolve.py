@@ -218,6 +218,8 @@ def _files(
                 section: derived[section] if section in derived else _section(resolved, section) for section in sections
             }
             yield re.sub(r"\{\w+\}", name, config), values
+    # An input of no stage, so that it reruns nothing: `publishing.trackers` reads it.
+    yield "report_to.json", {arm: resolved.train.report_to for arm, resolved in models["arms"].items()}
 
 
 def _section(resolved: Settings, name: str) -> dict[str, Any]:

@@ -23,7 +23,9 @@ class ArmInputs(NamedTuple):
     init: Path
 
 
-def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -> int:
+def train_arm(
+    inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings, report: loop.Report | None = None
+) -> int:
     """Write the encoders to the folder `out` and the log to the folder `logs`; return the number of optimiser steps.
 
     With 0 steps the encoders are those of `init`. A training that was killed resumes from its last checkpoint, with the
@@ -47,7 +49,7 @@ def train_arm(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettings) -
         counts["questions_per_epoch"] = int(training.times.sum())
     return loop.train(
         TrainingState(encoders, train),
-        contrastive.task(batcher, validation_batcher, settings, steps),
+        contrastive.task(batcher, validation_batcher, settings, steps)._replace(report=report),
         out,
         logs,
         key=lambda: fingerprint(inputs, settings, __file__),

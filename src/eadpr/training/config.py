@@ -171,6 +171,7 @@ class Train(Optimiser):
     validate_every: int = Field(ge=0)
     validation_questions: int = Field(ge=0)
     validation_hard_negatives: int = Field(ge=0)
+    report_to: list[Literal["tensorboard", "wandb", "mlflow", "dvclive"]] = Field([], exclude=True)
 
     def total_steps(self, questions: int, per_epoch: int) -> int:
         """Return the optimiser steps: `steps`, or `epochs` passes over an epoch of `per_epoch` questions, times

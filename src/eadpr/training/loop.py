@@ -22,6 +22,7 @@ from eadpr.training.optimiser import Optimiser, multiplier, warmup_steps
 from eadpr.training.state import Checkpoints, TrainingState
 
 AVERAGED = 100  # metrics.json has the mean of the last steps
+Report = Callable[[TrainingState], None]  # called after every step
 
 
 class Task(NamedTuple):
@@ -40,6 +41,7 @@ class Task(NamedTuple):
     validate: Callable[[TrainingState], None] | None = None
     validate_every: int = 0
     validate_first: bool = False
+    report: Report | None = None
 
 
 def train(
@@ -88,6 +90,8 @@ def run(
             interval = task.validate_every or task.steps
             if task.validate and (state.step % interval == 0 or state.step == task.steps):
                 task.validate(state)
+            if task.report:
+                task.report(state)
             if checkpoints.due():
                 checkpoints.save(state.as_dict())
             advance(1)
