@@ -4,7 +4,6 @@ import json
 import math
 import re
 import sys
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -97,9 +96,15 @@ def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
 def test_what_is_no_row_is_refused_with_what_rows_may_be(rows):
     with pytest.raises(TypeError, match=r"^(row 0 is .*, no dictionary|.* is no table of rows); rows may be dictionar"):
         list(annotate(rows))
-    for measure in (partial(awareness, by_length), training_rows):
-        with pytest.raises(TypeError, match=r"is a row; give what eadpr.distractors\(rows\) makes"):
-            list(measure([ROW]))
+    with pytest.raises(TypeError, match=r"^(row 0 is .*, no dictionary|.* is no table of rows); rows may be dictionar"):
+        awareness(by_length, rows)
+
+
+def test_rows_are_measured_as_what_is_made_of_them():
+    measured = awareness(by_length, distractors([ROW]))
+    for rows in ([ROW], iter([ROW]), pd.DataFrame([ROW]), Dataset.from_list([ROW])):
+        assert awareness(by_length, rows) == measured
+    assert list(training_rows([ROW])) == list(training_rows(distractors([ROW])))
 
 
 def test_answers_that_are_written_as_a_list_are_one():

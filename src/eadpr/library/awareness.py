@@ -9,7 +9,7 @@ import numpy as np
 from eadpr.evaluation.awareness import AWARENESS, POSITIVE, aware
 from eadpr.evaluation.statistics import Interval, bound_equals, paired_bootstrap
 from eadpr.library.scorers import distinct, make_scorer
-from eadpr.library.texts import Texts, as_texts
+from eadpr.library.texts import Rows, Texts, as_texts
 from eadpr.report import markdown
 
 # The metrics that compare variants of `Texts`.
@@ -29,14 +29,15 @@ class Awareness(NamedTuple):
 
 
 def awareness(
-    model: Any, texts: Iterable[Texts], *, join: str | None = None, resamples: int = 10_000, seed: int = 0
+    model: Any, texts: Iterable[Texts] | Rows, *, join: str | None = None, resamples: int = 10_000, seed: int = 0
 ) -> dict[str, Awareness]:
     """Measure each of METRICS that the texts allow, with 95 % intervals over questions, Wilson's where all are alike.
 
     `model` is the folder or hub name of an encoder, an arm's too; a model of sentence-transformers, loaded or by name;
-    a function that scores lists of questions, titles and texts, such as `bm25` makes; or a `Scorer`. `join` makes one
-    text of title and text; by default a model read by name takes them as it says of itself, and for loaded ones there
-    is a space between. Raises ValueError for scores that are not finite, and for a model that is none of these.
+    a function that scores lists of questions, titles and texts, such as `bm25` makes; or a `Scorer`. `texts` are what
+    `distractors` made, or rows for it. `join` makes one text of title and text; by default a model read by name takes
+    them as it says of itself, and for loaded ones there is a space between. Raises ValueError for scores that are not
+    finite, and for a model that is none of these.
     """
     rows, scorer = as_texts(texts), make_scorer(model, join)
     if not rows:

@@ -6,7 +6,7 @@ from typing import Any
 from sentence_transformers.base.evaluation import BaseEvaluator
 
 from eadpr.library.awareness import awareness
-from eadpr.library.texts import Texts, as_texts
+from eadpr.library.texts import Rows, Texts, as_texts
 
 PRIMARY = "controlled_aa_evidence"
 
@@ -14,11 +14,11 @@ PRIMARY = "controlled_aa_evidence"
 class AwarenessEvaluator(BaseEvaluator):
     """An `evaluator=` of a `SentenceTransformerTrainer`, which returns the shares of `awareness`, 0 to 1.
 
-    `texts` are the result of `distractors` on rows that are not trained on; `name` stands before each measure. Raises
-    ValueError if no row has both a distractor and a placebo, or if in all rows they differ beyond the model's input.
+    `texts` are rows that are not trained on, or what `distractors` made of them; `name` stands before each measure.
+    Raises ValueError if no row has a distractor and a placebo, or if in all they differ beyond the model's input.
     """
 
-    def __init__(self, texts: Iterable[Texts], *, name: str = "", join: str | None = None) -> None:
+    def __init__(self, texts: Iterable[Texts] | Rows, *, name: str = "", join: str | None = None) -> None:
         super().__init__()
         self.texts, self.name, self.join = as_texts(texts), name, join
         self.primary_metric = PRIMARY

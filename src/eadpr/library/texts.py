@@ -104,7 +104,7 @@ def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[
         raise ValueError(f"{path} holds no rows; fill it, or fetch a truncated file again")
 
 
-def training_rows(texts: Iterable[Texts], join: str = "{title} {text}") -> Iterator[dict[str, str]]:
+def training_rows(texts: Iterable[Texts] | Rows, join: str = "{title} {text}") -> Iterator[dict[str, str]]:
     """Yield the columns of `losses.EvidenceLoss`: question, positive, distractor, placebo.
 
     The positive stands for a missing text, so that no sampler takes rows with missing ones for duplicates. `join` makes
@@ -167,12 +167,11 @@ def as_rows(rows: Any) -> Iterator[Row]:
         yield Row(fields.get("where", f"row {number}"), number, fields)
 
 
-def as_texts(made: Iterable[Texts]) -> list[Texts]:
-    """Return what `distractors` made; raises TypeError for rows that it has not seen."""
-    rows = list(made)
-    if other := [row for row in rows if not isinstance(row, Texts)]:
-        raise TypeError(f"{excerpt(other[0])} is a row; give what eadpr.distractors(rows) makes of the rows")
-    return rows
+def as_texts(rows: Any) -> list[Texts]:
+    """Return what `distractors` made, or what it makes of rows."""
+    rows = list(rows) if isinstance(rows, Iterator | list | tuple) else rows
+    made = isinstance(rows, list) and all(isinstance(row, Texts) for row in rows)
+    return rows if made else list(distractors(rows))
 
 
 def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair, list[Evidence]]]:
