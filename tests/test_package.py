@@ -18,6 +18,7 @@ from ruamel.yaml import YAML
 
 import eadpr
 from eadpr import __main__
+from eadpr.runtime import files
 from tests.repository import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -98,6 +99,9 @@ def test_the_command_gathers_what_users_call(installed, tmp_path):
     assert (done.returncode, done.stderr) == (1, "error: [Errno 2] No such file or directory: 'params.yaml'\n")
     words = {"COMP_WORDS": "eadpr prob", "COMP_CWORD": "1", "_EADPR_COMPLETE": "complete_bash"}
     assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == ["probe-model"]
+    files.write_json(tmp_path / "data" / "toy" / "records" / "report.json", {"sets": {"own/test": {}, "other/dev": {}}})
+    words |= {"COMP_WORDS": "eadpr export --set ow", "COMP_CWORD": "3"}
+    assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == ["own/test"]
 
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch):

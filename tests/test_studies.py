@@ -234,7 +234,7 @@ def test_the_first_seed_of_the_default_is_the_default_pipeline():
     """So that a study takes the default's trainings from DVC's cache."""
     found = configs(expand(STUDIES["evidence"], GOOD))
     default = configs(GOOD)
-    others = {"report.json", "explore.json"}  # these show all arms, and the study lacks one
+    others = {"report.json", "explore.json", "report_to.json"}  # these name all arms, and the study lacks one
     of_trainings = {name for name in default.keys() - others if not name.startswith("untrained/")}
     assert {name: found[name] for name in of_trainings} == {name: default[name] for name in of_trainings}
 
@@ -280,6 +280,11 @@ def test_an_override_is_of_every_seed():
 def test_an_override_that_is_no_setting_is_named(change):
     with pytest.raises(ValueError, match=change.strip("~+").partition("=")[0].partition(".")[0]):
         expand(study(), GOOD, [change])
+
+
+def test_an_unknown_key_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match=r"did you mean loss\.tau1\?$"):
+        expand(study(), GOOD, ["los.tau1=0.5"])
 
 
 @pytest.mark.parametrize("key", ["train.seed", "base.seed", "++collections.atlas.settings.train.seed", "++reader.seed"])

@@ -25,7 +25,7 @@ def headline(collection: str, means: pd.DataFrame, settings: ReportArms, summary
         " `dvc exp run -S loss.tau1=0.5`; `eadpr status` says beforehand what will run."
     )
     columns = [column for column in select_columns(settings) if column in {*means["metric"]}]
-    parts = [md.pivot(plain, ["%"], list(settings.rows), columns), " ".join(summary), more]
+    parts = [md.pivot(plain, ["%"], list(settings.rows), columns), " ".join(filter(None, summary)), more]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

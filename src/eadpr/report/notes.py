@@ -110,12 +110,17 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         note += " No training made the encoder better."
     else:
         note += f" `eadpr publish {preferred} --to FOLDER` takes it."
-    if unmoved := find_unmoved(training, arms):
-        verb = "keeps the weights that it" if len(unmoved) == 1 else "keep the weights that they"
-        note += f" {', '.join(unmoved)} {verb} began with, as no later validation was better."
+    note += f" {unmoved}" if (unmoved := note_kept(training, arms)) else ""
     if validation.others:
         note += f" Not compared, for want of the same questions and passages: {', '.join(validation.others)}."
     return [note]
+
+
+def note_kept(training: Path, arms: Sequence[str]) -> str:
+    """Say which arms kept the weights that they began with; empty without any."""
+    unmoved = find_unmoved(training, arms)
+    verb = "keeps the weights that it" if len(unmoved) == 1 else "keep the weights that they"
+    return f"{', '.join(unmoved)} {verb} began with, as no later validation was better." if unmoved else ""
 
 
 def find_unmoved(training: Path, arms: Sequence[str]) -> list[str]:

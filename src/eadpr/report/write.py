@@ -19,7 +19,7 @@ from eadpr.report.config import ReportArms, ReportInputs
 from eadpr.report.counts import counts_page
 from eadpr.report.headline import FILE as HEADLINE
 from eadpr.report.headline import choose_arm, headline, sentences
-from eadpr.report.notes import NOTES, command_for_few, note_few, note_lower, note_validation, read_validation
+from eadpr.report.notes import NOTES, command_for_few, note_few, note_kept, note_lower, note_validation, read_validation
 from eadpr.report.summary import load_rows, nest_means, select_set
 from eadpr.report.tables import score_table, share_longer, tables_of_set
 from eadpr.runtime import files
@@ -72,7 +72,8 @@ def run(
         markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
         first = sets.evaluate[0]
-        files.write_text(folder / HEADLINE, headline(out.name, select_set(means, first), settings, summaries[first]))
+        said = [*summaries[first], note_kept(inputs.training, [*settings.trainings])]
+        files.write_text(folder / HEADLINE, headline(out.name, select_set(means, first), settings, said))
         for name, of_training in measured.trainings.groupby("row"):
             files.write_json(folder / "metrics" / f"{name}.json", nest_means(of_training))
     files.write_json(metrics, headlines(by_row, inputs.accuracy, settings.columns, sets.evaluate[0]))

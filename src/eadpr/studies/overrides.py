@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eadpr.settings.yaml import own_settings
+from eadpr.settings.yaml import DEFAULTS, flatten, merged, own_settings, read_yaml
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
 
@@ -34,7 +35,10 @@ def apply_overrides(overrides: Sequence[str], values: Mapping[str, Any]) -> dict
         try:
             hydra.apply_overrides(path, list(overrides))
         except InvalidArgumentError as error:
-            raise ValueError(f"{error}: {error.__cause__}") from error
+            known = flatten(merged(read_yaml(DEFAULTS), values))
+            near = [get_close_matches(key, known, 1) for key in map(override_key, overrides) if key not in known]
+            meant = "".join(f"; did you mean {name}?" for names in near for name in names)
+            raise ValueError(f"{error}: {error.__cause__}{meant}") from error
         return json.loads(path.read_text(encoding="utf-8"))
 
 
