@@ -325,14 +325,16 @@ def test_vectors_of_an_earlier_passage_encoder_are_refused(staged, tmp_path, fil
         Vectors(folder / "vectors", tmp_path / "passages.parquet")
 
 
-def test_retrieve_uses_every_card_and_writes_the_bytes_of_one(staged, tmp_path, monkeypatch):
+def test_every_card_and_questions_in_parts_by_memory_make_the_bytes_of_one(staged, tmp_path, monkeypatch):
+    """With memory for two questions the 5 for training are three parts, and the 4 for evaluation two."""
     folder, _ = staged
     scanned, scan = [], exact._by_faiss
-    monkeypatch.setattr(exact, "_by_faiss", lambda questions: scanned.append(questions) or scan(questions))
+    monkeypatch.setattr(exact, "_by_faiss", lambda questions: scanned.append(len(questions)) or scan(questions))
     monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", 5)
     given = {"settings": Retrieve(**small.RETRIEVE), "sets": Sets(**small.SETS), "hardware": Machine(**small.MACHINE)}
-    for cards in (1, 3):
+    for cards, memory in ((1, exact.RUNNING), (3, 2 * 24 * (small.RETRIEVE["depth"] + exact.SPARE))):
         monkeypatch.setattr(machine, "devices", lambda cards=cards: ["cpu"] * cards)
+        monkeypatch.setattr(exact, "RUNNING", memory)
         retrieve(folder / "records", folder / "model", folder / "vectors", tmp_path / str(cards), **given)
     assert small.files_of(tmp_path / "3") == small.files_of(tmp_path / "1")
-    assert len(scanned) == 2 * 1 + 2 * 3
+    assert scanned == [5, 4, *np.repeat([2, 2, 1, 2, 2], 3)]

@@ -22,6 +22,7 @@ from eadpr.runtime import parallel
 from eadpr.search.vectors import Vectors
 
 SPARE = 28  # candidates kept beyond the depth
+RUNNING = 1 << 28  # bytes of the best so far and of the best of a block
 BLOCK_PASSAGES = {"cpu": 16_384, "cuda": 131_072}
 BLOCK_QUESTIONS = 8_192  # per matrix product of a GPU
 READERS = {"cpu": 0, "cuda": 4}  # threads that read blocks ahead, each a block; a CPU's have enough to do
@@ -56,7 +57,7 @@ def search(
 
     Memory of a device beyond the mapped shard in use: the questions (Q·D·4), a block of passages (P·D·6 bytes) and its
     scores, on a CPU FAISS' 16 MB of them and on a GPU P·BLOCK_QUESTIONS·4; of the host 24·Q·K bytes for the best of all
-    and of a block, with K = depth + SPARE. None of it grows with the corpus.
+    and of a block, with K = depth + SPARE, which `split_questions` bounds. None of it grows with the corpus.
     """
     import faiss
 
@@ -69,7 +70,8 @@ def search(
         best = faiss.ResultHeap(len(questions), size, keep_max=True)
         for first, block in _copied(blocks, kind):
             scores, rows = nearest(block, min(size, len(block)))
-            best.add_result(scores, rows + first)
+            rows += first
+            best.add_result(scores, rows)
             advance(len(block))
         return best
 
@@ -77,6 +79,12 @@ def search(
     for other in others:
         best.add_result(other.D, other.I)
     return rescore(vectors, questions, best.I, depth, device=devices[0])
+
+
+def split_questions(questions: np.ndarray, depth: int) -> list[np.ndarray]:
+    """Split questions (Q, D) for `search`, so that its running results fit into RUNNING bytes."""
+    size = max(1, RUNNING // (24 * (depth + SPARE)))
+    return np.split(questions, range(size, len(questions), size))
 
 
 def _by_faiss(questions: np.ndarray) -> Nearest:
@@ -116,9 +124,10 @@ def rescore(vectors: Vectors, questions: np.ndarray, rows: np.ndarray, depth: in
 
     A question has each row at most once, and -1 for a missing candidate.
     """
-    scores, kind = np.empty(rows.shape, np.float32), torch.device(device).type
-    components = max(1, rows.shape[1] * vectors.dim)
+    kind, components = torch.device(device).type, max(1, rows.shape[1] * vectors.dim)
     step, substep = max(1, RESCORED[kind] // components), max(1, MULTIPLIED[kind] // components)
+    shape = len(rows), min(depth, rows.shape[1])
+    hits = Hits(np.empty(shape, rows.dtype), np.empty(shape, np.float32))
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         passages_QKD = torch.from_numpy(vectors.take(np.maximum(part, 0).ravel())).view(*part.shape, -1).to(device)
@@ -127,6 +136,8 @@ def rescore(vectors: Vectors, questions: np.ndarray, rows: np.ndarray, depth: in
             torch.bmm(some_QKD.double(), some_QD.double().unsqueeze(2)).squeeze(2).float()
             for some_QKD, some_QD in zip(passages_QKD.split(substep), questions_QD.split(substep), strict=True)
         ]
-        scores[start : start + step] = np.where(part >= 0, torch.cat(products).cpu().numpy(), -np.inf)
-    order = np.lexsort((rows, -scores), axis=-1)[:, :depth]
-    return Hits(np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1))
+        scores = np.where(part >= 0, torch.cat(products).cpu().numpy(), -np.inf)
+        order = np.lexsort((part, -scores), axis=-1)[:, :depth]
+        for kept, values in zip(hits, (part, scores), strict=True):
+            kept[start : start + step] = np.take_along_axis(values, order, 1)
+    return hits

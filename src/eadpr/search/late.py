@@ -28,8 +28,7 @@ def score_pairs(
     question_of, passage_of = np.asarray(question_of, np.int64), np.asarray(passage_of, np.int64)
     if encoders.passage.token_dim:
         questions = embed_tokens(encoders.question, question_ids)
-        read_ids = partial(take, passage_ids)
-        return score_by_parts(questions, question_of, passage_of, read_ids, encoders.passage)
+        return score_by_parts(questions, question_of, passage_of, partial(take, passage_ids), encoders.passage)
     questions_QD = embed(encoders.question, question_ids)
     passages_FD = embed(encoders.passage, passage_ids)[passage_of]
     return np.einsum("fd,fd->f", passages_FD, questions_QD[question_of], dtype=np.float64)

@@ -101,8 +101,10 @@ class DenseSearcher:
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:
     """Return the best `depth` passages of each question; scores are exact whichever index proposed the passages."""
     if settings.index == "exact":
-        with progress(label, vectors.rows, "passages") as advance:
-            return exact.search(vectors, questions, settings.depth, devices=machine.devices(), advance=advance)
+        parts, devices = exact.split_questions(questions, settings.depth), machine.devices()
+        with progress(label, len(parts) * vectors.rows, "passages") as advance:
+            hits = [exact.search(vectors, part, settings.depth, devices=devices, advance=advance) for part in parts]
+        return Hits(*map(np.concatenate, zip(*hits, strict=True)))
     from eadpr.search import faiss_index
 
     size = max(settings.faiss.candidates, settings.depth + exact.SPARE)
