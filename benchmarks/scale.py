@@ -1,6 +1,7 @@
 """Cost as work grows: every stage that streams, run as its command on atlas of several sizes: `make bench-scale`.
 
-Time per passage is what a larger collection adds: the time of a run less that of the smallest, by the passages more.
+Time per passage is what a larger collection adds: the processor's time of a run less that of the smallest, by the
+passages more.
 Peak memory is that of the stage's process, pages of mapped files and of the JVM included. BM25 and dense retrieval rank
 passages for the same number of questions at every size; the other stages meet all of the collection's, which grow with
 it. Encoder and annotator are those of the smallest size, the annotator hardly trained, which changes no time.
@@ -154,7 +155,7 @@ def write_few(collection: Path, questions: int) -> None:
 
 
 def run(stage: Stage, collection: Path, configs: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Seconds and bytes that the stage's process took."""
+    """Processor seconds and bytes that the stage's process took."""
     from eadpr.runtime.files import write_json
 
     config, used = collection / f"{stage.name}.json", collection / f"{stage.name}.used"
@@ -225,14 +226,15 @@ def document(costs: list[Cost], about: str, *, name: str) -> str:
     """The page; what the columns mean stands in scale.md alone."""
     start = min(cost.passages for cost in costs)
     meaning = f"""\
-What `make bench-scale` measured: each stage as its own process, once at every size of atlas. Time per passage is what
-the run took more than the one of {start:,} passages, by the passages more, so that starting up does not count. Memory
-is the peak of the process; pages of files that are mapped count, which the kernel takes back when it needs them, and
-the JVM. `bm25` and `retrieve` rank for the same number of questions at every size, `positives` to `examples` meet all
-questions, which grow with the passages (about 0.7 positives a passage; `evidence` asks an annotator about each span of
-each): what these hold is a few kB of each question, not of each passage. The last two columns go on to Wikipedia's
-{WIKIPEDIA:,} passages from the two largest sizes, on paper, with as many questions a passage, some 15 million; sets
-such as Natural Questions ask Wikipedia 0.1 million."""
+What `make bench-scale` measured: each stage as its own process, once at every size of atlas. Time is the processor's,
+of all threads, and per passage what a run took more than the one of {start:,} passages, by the passages more, so that
+starting up does not count. Memory is the peak of the process, with the JVM and with pages of mapped files, which the
+kernel takes back when it needs them.
+
+`bm25` and `retrieve` rank for the same number of questions at every size. `positives` to `examples` meet all questions,
+which grow with the passages, and hold a few kB of each question. `evidence` asks an annotator about each span of each
+positive. The last two columns go on, on paper, to Wikipedia's {WIKIPEDIA:,} passages with as many questions a passage,
+some 15 million; Natural Questions asks 0.1 million."""
     if name != "scale":
         meaning = "What the columns mean stands in [cost as work grows](scale.md)."
     sizes = f"{max(cost.passages for cost in costs):,}"

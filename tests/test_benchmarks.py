@@ -164,5 +164,5 @@ def test_every_stage_runs_at_toy_size(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(forked_python.folder() / "python"))
     costs = scale.measured(scale.STAGES, 1_050, tmp_path, questions=5)
     assert [(cost.stage, cost.passages) for cost in costs] == [(stage.name, 1_050) for stage in scale.STAGES]
-    assert all(cost.seconds > 0.1 and cost.resident > MIB for cost in costs)
+    assert all(cost.seconds > 0 and cost.resident > MIB for cost in costs)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["annotator", "base"]
