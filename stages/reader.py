@@ -11,8 +11,8 @@ from eadpr.settings.command import stage
     log="C/reader_logs/{reader}",
 )
 def main(reader, reader_files, machine, *, records, positives, ranking, init, out, log):
-    from eadpr.readers.train import ReaderInputs, train_reader
+    from eadpr.readers.train import train_reader
 
-    inputs = ReaderInputs(records=records, positives=positives, ranking=ranking, init=init)
-    steps = train_reader(inputs, out, log, settings=reader, model_files=reader_files, hardware=machine)
+    folders = {"records": records, "positives": positives, "ranking": ranking, "init": init}
+    steps = train_reader(reader, reader_files, machine, **folders, out=out, log=log)
     return f"reader: {steps:,} steps"

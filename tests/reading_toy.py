@@ -4,7 +4,7 @@ stands in the passage that is ranked second."""
 from pathlib import Path
 
 from eadpr.readers.config import Read, Reader
-from eadpr.readers.train import ReaderInputs, train_reader
+from eadpr.readers.train import train_reader
 from eadpr.runtime.model_folders import NO_FILES, ModelFiles
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -36,9 +36,9 @@ def train(
     toy: Path, out: Path, settings: Reader, *, init: str = "base", given: ModelFiles = NO_FILES, **changes
 ) -> int:
     """Into `out/reader` and `out/log`."""
-    inputs = ReaderInputs(*(toy / name for name in ("records", "positives", "ranking", init)))
+    folders = {name: toy / name for name in ("records", "positives", "ranking")} | {"init": toy / init}
     own = Reader.model_validate(settings.model_dump() | changes)
-    return train_reader(inputs, out / "reader", out / "log", settings=own, model_files=given, hardware=MACHINE)
+    return train_reader(own, given, MACHINE, **folders, out=out / "reader", log=out / "log")
 
 
 def write_reading(folder: Path) -> Path:

@@ -9,7 +9,6 @@ import pytest
 
 from eadpr.robustness import generate
 from eadpr.robustness.config import Generation, NearDuplicate
-from eadpr.robustness.generate import NearDuplicateInputs
 from eadpr.robustness.rules import by_rule, removed, reordered, replaced
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -147,7 +146,7 @@ def test_no_more_is_asked_than_the_candidates_or_than_there_are(monkeypatch):
 PEOPLE = ("Ada", "Bob", "Cem")
 
 
-def write_people(folder: Path) -> NearDuplicateInputs:
+def write_people(folder: Path) -> dict[str, Path]:
     """q0 to q2 are evaluated with a positive, q3 has no answers, q4 no positive; q1 and q2 share a positive."""
     text = "{0} was born in Town{1}. {0} saw Hill. A river ran."
     passages = [(f"p{i}", name, text.format(name, i)) for i, name in enumerate(PEOPLE)]
@@ -167,14 +166,14 @@ def write_people(folder: Path) -> NearDuplicateInputs:
     tables.write(folder / "distractors" / "distractors.parquet", Distractor, rows)
     tables.write(folder / "positives" / "folds.parquet", Fold, [Fold("t", "train", 0)])
     (folder / "raw").mkdir()
-    return NearDuplicateInputs(*(folder / name for name in NearDuplicateInputs._fields))
+    return {name: folder / name for name in ("sources", "raw", "records", "positives", "distractors")}
 
 
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 
-def write(inputs: NearDuplicateInputs, out: Path, chosen: Generation, by: Endpoint | None = None):
-    report = generate.write_near_duplicates(chosen, by, None, SETS, inputs=inputs, out=out)
+def write(folders: dict[str, Path], out: Path, chosen: Generation, by: Endpoint | None = None):
+    report = generate.write_near_duplicates(chosen, by, None, SETS, **folders, out=out)
     return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
 
 
@@ -225,8 +224,8 @@ def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
     """Whether a near-duplicate says yes could not be told, even where there is a distractor."""
     inputs = write_people(tmp_path)
     lacking = Distractor("q1", "p1", "pseudo", 0, "cut", "Bob saw Hill. A river ran.", [Span(0, 22)])
-    tables.write(inputs.distractors / "distractors.parquet", Distractor, [lacking])
-    path = inputs.records / "questions.parquet"
+    tables.write(inputs["distractors"] / "distractors.parquet", Distractor, [lacking])
+    path = inputs["records"] / "questions.parquet"
     asked = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
     tables.write(path, Question, asked)
     rows, report = write(inputs, tmp_path / "out", settings())

@@ -7,22 +7,14 @@ questions. So memory holds one question per thread, and one more set of gradient
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from eadpr.readers import kinds, selection
+from eadpr.readers import kinds, lessons, selection
 from eadpr.readers.config import Reader
-from eadpr.readers.lessons import (
-    ExtractiveExamples,
-    FusionExamples,
-    extractive_terms,
-    fusion_terms,
-    passage_examples,
-    path_examples,
-)
 from eadpr.runtime import machine as machines
 from eadpr.runtime import model_folders, parallel
 from eadpr.runtime.machine import Machine
@@ -34,41 +26,33 @@ from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
-Examples = ExtractiveExamples | FusionExamples
+Examples = lessons.ExtractiveExamples | lessons.FusionExamples
 
 # The examples of each kind, one per question and epoch, and the terms of an example's loss.
 LESSONS = {
-    "extractive": (passage_examples, extractive_terms),
-    "paths": (path_examples, extractive_terms),
-    "fid": (FusionExamples, fusion_terms),
+    "extractive": (lessons.passage_examples, lessons.extractive_terms),
+    "paths": (lessons.path_examples, lessons.extractive_terms),
+    "fid": (lessons.FusionExamples, lessons.fusion_terms),
 }
 
 
-class ReaderInputs(NamedTuple):
-    """Folders; `init` has an arm's or a base's encoders, or the annotator."""
-
-    records: Path
-    positives: Path
-    ranking: Path
-    init: Path
-
-
 def train_reader(
-    inputs: ReaderInputs, out: Path, logs: Path, *, settings: Reader, model_files: ModelFiles, hardware: Machine
-) -> int:
-    """Write the reader to the folder `out` and the log to the folder `logs`; return the optimiser steps.
+    settings: Reader, model_files: ModelFiles, hardware: Machine, *, records: Path, positives: Path, ranking: Path,
+    init: Path, out: Path, log: Path,
+) -> int:  # fmt: skip
+    """Write the reader to the folder `out` and the log to the folder `log`; return the optimiser steps.
 
-    `model_files` are the files of the folder `settings.model`. A killed training resumes from its last checkpoint, with
-    the same result. Raises ValueError without any example.
+    `model_files` are the files of the folder `settings.model`; the folder `init` has an arm's or a base's encoders, or
+    the annotator. A killed training resumes from its last checkpoint, with the same result. Raises ValueError without
+    any example.
     """
     if settings.model is not None:
         model_folders.check(settings.model, model_files)
-    records, positives = inputs.records, inputs.positives
     store = PassageStore(records / "passages.parquet")
-    table = selection.ranking_table(inputs.ranking, "train", hops=settings.of_paths)
+    table = selection.ranking_table(ranking, "train", hops=settings.of_paths)
     ranked = list(selection.read_training_questions(records, positives, table, store, depth=settings.depth))
     make, terms = LESSONS[settings.kind]
-    reader = kinds.MODELS[settings.kind].start(inputs.init, settings).to(machines.device())
+    reader = kinds.MODELS[settings.kind].start(init, settings).to(machines.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     examples = make(reader, ranked, store, positives)
     if not len(examples):
@@ -76,14 +60,14 @@ def train_reader(
             f"{table}: none of the {len(ranked):,} training questions it ranks can be learnt from: none has an answer"
             f" within {settings.section}.tokens of a ranked passage, or for `paths` hops; take another ranking or set"
         )
-    sources = [records / "passages.parquet", records / "questions.parquet", table, inputs.init]
+    sources = [records / "passages.parquet", records / "questions.parquet", table, init]
     sources += [positives / "positives.parquet", positives / "folds.parquet"]
     counts = {"questions": len(examples), "questions_left_out": len(ranked) - len(examples)}
     return loop.train(
         TrainingState(Encoders(reader, reader), settings),  # one model: the state keeps equal modules once
         task(examples, partial(terms, reader, hardware=hardware), settings),
         out,
-        logs,
+        log,
         key=lambda: machines.key(__file__, sources, settings, model_files, hardware),
         save=lambda folder: kinds.save(folder, reader.eval()),
         counts=lambda: counts,

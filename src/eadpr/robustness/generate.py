@@ -9,13 +9,13 @@ Texts are the same where only white space differs.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow.parquet as pq
 
-from eadpr.corpus.sources import LOOK_ALIKES, Source
+from eadpr.corpus.sources import LOOK_ALIKES, File, Source
 from eadpr.robustness.config import CANDIDATES, Generation, NearDuplicate
 from eadpr.robustness.rules import by_rule, removed, reordered, replaced
 from eadpr.runtime import files
@@ -31,48 +31,35 @@ from eadpr.writers.given import generate_from_files
 from eadpr.writers.original import Candidate, Generate, Original, find_defect, make_original, squash_spaces
 
 
-class NearDuplicateInputs(NamedTuple):
-    """Folders. `sources` and `raw` hold the collection's files."""
-
-    sources: Path
-    raw: Path
-    records: Path
-    positives: Path
-    distractors: Path
-
-
 def write_near_duplicates(
-    settings: Generation,
-    endpoint: Endpoint | None,
-    source: Source | None,
-    sets: Sets,
-    *,
-    inputs: NearDuplicateInputs,
-    out: Path,
-) -> dict[str, Any]:
+    settings: Generation, endpoint: Endpoint | None, source: Source | None, sets: Sets, *, sources: Path, raw: Path,
+    records: Path, positives: Path, distractors: Path, out: Path,
+) -> dict[str, Any]:  # fmt: skip
     """Write near_duplicates.parquet and report.json to the folder `out`, and return the report.
 
-    `endpoint` and `source` are set for the generators that use them. Rows are in the order of the questions, then of
-    `number`. Questions without a positive, or without an answer that a text can hold, have none.
+    `endpoint` and `source` are set for the generators that use them; the folders `sources` and `raw` hold the
+    collection's files. Rows are in the order of the questions, then of `number`. Questions without a positive, or
+    without an answer that a text can hold, have none.
     """
-    ids = questions.read_question_ids(inputs.records / "question_sets.parquet", sets.evaluate)
+    ids = questions.read_question_ids(records / "question_sets.parquet", sets.evaluate)
     filters = [("strategy", "=", settings.strategy), ("form", "=", "cut"), ("question_id", "in", ids)]
-    table, columns = inputs.distractors / "distractors.parquet", ["question_id", "passage_id", "removed"]
+    table, columns = distractors / "distractors.parquet", ["question_id", "passage_id", "removed"]
     rows = pq.read_table(table, columns=columns, filters=filters).to_pylist()
     evidence = {(row["question_id"], row["passage_id"]): [Span(**span) for span in row["removed"]] for row in rows}
     originals = (
         make_original(pair, evidence.get((pair.question.id, pair.passage.id)))
-        for pair in read_pairs(inputs.records, inputs.positives / "positives.parquet", ids, first=True)
+        for pair in read_pairs(records, positives / "positives.parquet", ids, first=True)
         if pair.question.matchable
     )
     dropped: Counter[str] = Counter()
     made: list[NearDuplicate] = []
-    generate = choose_generator(settings, endpoint, source, inputs)
+    located = [(file, file.local(sources=sources, raw=raw)) for file in source.files] if source else []
+    generate = choose_generator(settings, endpoint, located, records / "passages.parquet")
     with progress(f"near-duplicates by {settings.generator}", None, "questions") as advance:
         for original in originals:
             made += near_duplicates(original, settings, generate, dropped)
             advance(1)
-    rows = list(_unlike_all(made, _in_corpus(inputs.records / "passages.parquet", made), dropped))
+    rows = list(_unlike_all(made, _in_corpus(records / "passages.parquet", made), dropped))
     counts = Counter(row.question_id for row in rows)
     report = {
         "generator": settings.generator,
@@ -89,19 +76,18 @@ def write_near_duplicates(
 
 
 def choose_generator(
-    settings: Generation, endpoint: Endpoint | None, source: Source | None, inputs: NearDuplicateInputs
+    settings: Generation, endpoint: Endpoint | None, files: Sequence[tuple[File, Path]], passages: Path
 ) -> Generate:
     match settings.generator:
         case "removed":
             return by_rule(removed(settings.seed))
         case "replaced":
-            return by_rule(replaced(pool_fillers(inputs.records / "passages.parquet", settings.seed)))
+            return by_rule(replaced(pool_fillers(passages, settings.seed)))
         case "reordered":
             return by_rule(reordered(settings.seed))
         case "endpoint":
             return generate_by_endpoint(endpoint, settings.seed)
-    texts = [file for file in source.files if file.kind in LOOK_ALIKES]
-    return generate_from_files([(file, file.local(sources=inputs.sources, raw=inputs.raw)) for file in texts])
+    return generate_from_files([(file, path) for file, path in files if file.kind in LOOK_ALIKES])
 
 
 def near_duplicates(
