@@ -20,7 +20,6 @@ from eadpr.evaluation.outcomes import MADE, load_questions, write
 from eadpr.robustness.config import NearDuplicate, Robustness
 from eadpr.runtime import files, machine
 from eadpr.runtime.machine import Machine
-from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.search import exact
 from eadpr.search.config import Encode
@@ -31,7 +30,6 @@ from eadpr.storage.records import Passage, Question, Ranked
 from eadpr.text.answers import AnswerMatcher
 from eadpr.training.encoder import load
 
-BLOCK = 1_024  # questions ranked at a time
 Hit = tuple[str | int, float]  # a passage's id, or the row of a near-duplicate; its score
 
 
@@ -98,21 +96,17 @@ class Joined:
         """Yield the passages among the best of the corpus and the first `count` near-duplicates of every question,
         with gaps in the ranks where near-duplicates stand. Those that hold an answer are left out; so where too few
         remain, twice as many are retrieved."""
-        with progress("robustness", len(self._questions), "questions") as advance:
-            for start in range(0, len(self._questions), BLOCK):
-                places = range(start, min(start + BLOCK, len(self._questions)))
-                rankings: dict[int, list[Hit]] = {}
-                short, size = list(places), self._depth
-                while short:
-                    best = dict(zip(short, self._search(short, size, count), strict=True))
-                    rankings |= {place: self._leave_out_answers(place, hits) for place, hits in best.items()}
-                    short = [i for i in short if len(rankings[i]) < self._depth and len(best[i]) == size]
-                    size *= 2
-                for place in places:
-                    for number, (name, score) in enumerate(rankings[place][: self._depth], start=1):
-                        if isinstance(name, str):
-                            yield Ranked(self._questions[place].id, name, number, score)
-                advance(len(places))
+        rankings: dict[int, list[Hit]] = {}
+        short, size = list(range(len(self._questions))), self._depth
+        while short:
+            best = dict(zip(short, self._search(short, size, count), strict=True))
+            rankings |= {place: self._leave_out_answers(place, hits) for place, hits in best.items()}
+            short = [i for i in short if len(rankings[i]) < self._depth and len(best[i]) == size]
+            size *= 2
+        for place, question in enumerate(self._questions):
+            for rank, (name, score) in enumerate(rankings[place][: self._depth], start=1):
+                if isinstance(name, str):
+                    yield Ranked(question.id, name, rank, score)
 
     def _search(self, places: Sequence[int], depth: int, count: int) -> Iterator[list[Hit]]:
         """Yield the best `depth` hits of the questions at these places; of equal scores the passage is first."""

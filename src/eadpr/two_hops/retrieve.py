@@ -27,7 +27,6 @@ from eadpr.two_hops.config import Beam, RankedPath
 from eadpr.two_hops.hops import SETTINGS, hop_texts, second_ids, without_question_mark
 
 QUERIES = 65_536  # of hop 2 searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions, width 100
-EMBEDDED = 4_096  # queries of hop 2 tokenised and encoded at a time; decides the last bits of their vectors
 
 # The rows of a path's passages, float32 scores of its hops, their sum.
 HopPath = tuple[list[int], list[float], float]
@@ -50,13 +49,8 @@ def retrieve_paths(records: Path, model: Path, vectors: Path, out: Path, *, beam
 
         def encode_second(numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
             """Encode hop 2's queries (n, D)."""
-            vectors = []
-            for first in range(0, len(rows), EMBEDDED):
-                chunk = slice(first, first + EMBEDDED)
-                queries = [texts[i] for i in numbers[chunk]]
-                ids = second_ids(encoder, queries, hop_texts(store, rows[chunk]), query_tokens)
-                vectors.append(embed(encoder, ids))
-            return np.concatenate(vectors)
+            queries = [texts[i] for i in numbers]
+            return embed(encoder, second_ids(encoder, queries, hop_texts(store, rows), query_tokens))
 
         with progress(f"retrieve_multihop {part}", 2 * stored.rows, "passages") as advance:
             questions_QD = embed(encoder, encoder.question_ids(texts))
