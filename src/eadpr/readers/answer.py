@@ -113,7 +113,7 @@ class ExtractiveAnswerer:
             return Prediction(question.id, top_k, "")
         best, path, path_input = scored[choice.path], paths[choice.path], inputs[choice.path]
         support = self._support(path, path_input, best.sentences_T) if of_paths else None
-        prediction = Prediction(question.id, top_k, choice.kind, choice.score, passage_score=best.path, support=support)
+        prediction = Prediction(question.id, top_k, choice.kind, support=support)
         if choice.kind != "span":
             return prediction
         place, span = path_input.characters(best.span.first, best.span.last)
@@ -152,17 +152,9 @@ class FusionAnswerer:
         if not states:
             return Prediction(question.id, top_k, "")
         model, tokenizer = self._reader.model, self._reader.tokenizer
-        generated = model.generate(
-            **decoder_inputs(states),
-            do_sample=False,
-            num_beams=1,
-            max_new_tokens=self._settings.output_tokens,
-            output_scores=True,
-            return_dict_in_generate=True,
-        )
-        token_scores = model.compute_transition_scores(generated.sequences, generated.scores, normalize_logits=True)
-        answer = tokenizer.decode(generated.sequences[0], skip_special_tokens=True).strip()
-        return Prediction(question.id, top_k, answer, float(token_scores.sum()))
+        greedy = {"do_sample": False, "num_beams": 1, "max_new_tokens": self._settings.output_tokens}
+        (generated,) = model.generate(**decoder_inputs(states), **greedy)
+        return Prediction(question.id, top_k, tokenizer.decode(generated, skip_special_tokens=True).strip())
 
 
 ANSWERERS = {"extractive": ExtractiveAnswerer, "paths": ExtractiveAnswerer, "fid": FusionAnswerer}

@@ -13,18 +13,14 @@ class Sentence(NamedTuple):
 class Prediction(NamedTuple):
     """A reader's answer to a question from the first `top_k` passages of a ranking, or paths.
 
-    An extractive reader gives its place: `start` and `end` are offsets into the text of `passage_id`, and
-    `passage_score` is the logit of that passage or path. `answer_score` is a log-probability: of the span among all
-    spans of the passage, of the generated words, or, from paths, of the answer among all answers. No answer is
-    an empty one. Yes and no have no place. `support` are the supporting sentences, None for a reader of passages.
+    An extractive reader gives its place: `start` and `end` are offsets into the text of `passage_id`. No answer is an
+    empty one. Yes and no have no place. `support` are the supporting sentences, None for a reader of passages.
     """
 
     question_id: str
     top_k: int
     answer: str
-    answer_score: float | None = None
     passage_id: str | None = None
-    passage_score: float | None = None
     start: int | None = None
     end: int | None = None
     support: list[Sentence] | None = None
