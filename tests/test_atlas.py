@@ -20,23 +20,6 @@ DEFAULT = Atlas(seed=0, passages=5880, raising=True, unseen=UNSEEN)
 SMALL = DEFAULT.model_copy(update={"passages": 3 * PASSAGES})  # a block each for training, testing and the annotator
 
 
-class World:
-    def __init__(self, settings):
-        blocks = list(generate(settings))
-        self.passages = {p.id: p for b in blocks for p in b.passages}
-        self.ids = [p.id for b in blocks for p in b.passages]
-        self.questions = [q for b in blocks for q in b.questions]
-        self.simple = [q for q in self.questions if q.question.type is None]
-
-    def members(self, name):
-        return [q for q in self.questions if tuple(name.split("/")) in q.sets]
-
-
-@pytest.fixture(scope="module")
-def default():
-    return World(DEFAULT)
-
-
 def lines(settings):
     """Every record as JSON: passages, then questions, in order."""
     blocks = list(generate(settings))
@@ -66,15 +49,17 @@ def test_a_larger_atlas_begins_with_the_smaller_one():
 @pytest.mark.parametrize(("passages", "expected"), [(1, PASSAGES), (PASSAGES, PASSAGES), (PASSAGES + 1, 2 * PASSAGES)])
 def test_size_is_rounded_up_to_blocks(passages, expected):
     settings = DEFAULT.model_copy(update={"passages": passages})
-    assert size(settings) == expected == len(World(settings).ids)
+    assert size(settings) == expected == sum(len(block.passages) for block in generate(settings))
 
 
-def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passage_does(default):
+def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passage_does():
     """The share of positives with the answer outside the gold sentence is exactly 0."""
-    for asked in default.simple:
+    blocks = list(generate(DEFAULT))
+    passages = {passage.id: passage for block in blocks for passage in block.passages}
+    for asked in (asked for block in blocks for asked in block.questions if asked.question.type is None):
         (context,) = asked.contexts
         (gold,) = context.gold
-        passage = default.passages[context.passage_id]
+        passage = passages[context.passage_id]
         assert gold in passage.sentences
         assert has_answer(asked.question.answers, passage.text[gold.start : gold.end])
         assert not has_answer(asked.question.answers, passage.text[: gold.start] + " " + passage.text[gold.end :])

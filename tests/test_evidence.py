@@ -303,11 +303,7 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
 def test_of_several_positives_the_first_or_each_is_annotated(stage, tmp_path, positive, found):
     """q0 has two, neither in the order of the passages; what comes after takes the same pairs."""
     gold = [Span(0, 8)]
-    rows = [
-        Positive("q0", "p1", "given", gold),
-        Positive("q0", "p5", "given", gold),
-        Positive("q1", "p0", "given", gold),
-    ]
+    rows = [Positive(*pair, "given", gold) for pair in (("q0", "p1"), ("q0", "p5"), ("q1", "p0"))]
     tables.write(stage["positives"] / "positives.parquet", Positive, rows)
     settings = EVIDENCE.model_copy(update={"positive": positive})
     of_train = Sets(train=["toy/train"], evaluate=[], annotator=[])

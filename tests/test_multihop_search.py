@@ -181,18 +181,10 @@ def question(question_id: str, hops: str | None, kind: str | None = "bridge") ->
     return Question(question_id, "who?", ["x"], "string", None, None, kind, own)
 
 
-def paths(**found: str) -> list[RankedPath]:
-    """`q="a b, a c"`: two paths of question q."""
-    return [
-        RankedPath(question_id, rank, pair.split(), [1.0, 1.0], 2.0)
-        for question_id, text in found.items()
-        for rank, pair in enumerate(text.split(", "), start=1)
-    ]
-
-
 def test_a_question_without_paths_counts_as_wrong_and_one_without_hops_not_at_all():
     asked = [question("none", None), question("q", "a b"), question("left", "a b")]
-    for values in path_values(paths(none="a b", q="a b"), asked, [2]).values():
+    paths = [RankedPath(question_id, 1, ["a", "b"], [1.0, 1.0], 2.0) for question_id in ("none", "q")]
+    for values in path_values(paths, asked, [2]).values():
         assert (values.rows.tolist(), values.values.tolist()) == ([1, 2], [1.0, 0.0])
 
 
