@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,12 +10,18 @@ import pytest
 
 from eadpr.corpus.sources import File
 from eadpr.runtime import cache
-from eadpr.storage.records import Passage, Span
+from eadpr.storage import tables
+from eadpr.storage.records import Evidence, Passage, Question, Span
+from eadpr.supervision.annotator import build_annotator
+from eadpr.supervision.evidence import find_evidence
+from eadpr.supervision.pairs import Pair
 from eadpr.writers import endpoint
 from eadpr.writers.endpoint import AT_ONCE, RETRY, generate_by_endpoint
+from eadpr.writers.evidence import choose_sentences
 from eadpr.writers.given import generate_from_files
 from eadpr.writers.original import Candidate, Generate, Original
 from tests.chat_server import CutOff, chatting, task
+from tests.supervision_toy import EVIDENCE, HARDWARE, SHARED, annotator_settings, write_collection
 from tests.toy_records import question
 
 pytestmark = pytest.mark.writers
@@ -161,6 +168,45 @@ def test_a_setting_that_all_requests_share_stops_the_run(server, text):
     server.states = [(400, {}, text)]
     with pytest.raises(OSError, match=f"HTTP 400: .*{text}"):
         first_answer(server)
+
+
+# evidence
+
+REPLIES = {f"q{i}?": text for i, text in enumerate(["2", "Sentence 3.", "0", "2 or 3", "5", CutOff("2"), ""])}
+
+
+def test_a_language_model_names_the_sentence_and_who_has_none_is_counted(server, capsys):
+    """Two are named: no number, two, or one that no sentence has names none, and neither do halves and refusals."""
+    server.says = lambda body: REPLIES[body["messages"][0]["content"].partition("Question: ")[2].partition("\n")[0]]
+    ada = Passage("p", "Ada", TEXT.replace("tea. ", "tea.\n"), None)
+    server.states = [(400, {}, "content_filter")]
+    assert choose_sentences(task(server), [Pair(question("q0", []), ada, None)]) == [[]]
+    assert "none was named of 1 of 1 positives (1 refused or cut off, else" in capsys.readouterr().err
+    pairs = [Pair(question(f"q{i}", []), ada, None) for i in range(len(REPLIES))]
+    assert choose_sentences(task(server), pairs) == [[1], [2], [], [], [], [], []]
+    assert "none was named of 5 of 7 positives (1 refused or cut off, else" in capsys.readouterr().err
+    asked = {body["messages"][0]["content"] for body in server.requests}
+    assert len(server.requests) == len(asked) + 1 == 8, "the refused one again"
+    sentences = "1. Ada was born in London.\n2. She liked tea.\n3. The tea was green.\n4. Nobody knows why."
+    assert all('the passage "Ada"' in text and text.endswith(f"?\n\n{sentences}") for text in asked)
+    assert choose_sentences(task(server), pairs[:2]) == [[1], [2]]
+    assert len(server.requests) == 8
+
+
+def test_the_stages_find_evidence_without_answers_and_build_no_model(server, tmp_path):
+    records, positives = write_collection(tmp_path)
+    unanswered = [row._replace(answers=[]) for row in tables.rows(records / "questions.parquet", Question)]
+    tables.write(records / "questions.parquet", Question, unanswered)
+    settings, folders = annotator_settings(), {"records": records, "positives": positives}
+    settings = settings.model_copy(update={"kind": "endpoint"})
+    build_annotator(settings, SHARED, HARDWARE, **folders, out=tmp_path / "annotator")
+    server.says = lambda body: "2" if "Person 4" in str(body) else "no idea"
+    made = {"annotator_folder": tmp_path / "annotator", "choose": partial(choose_sentences, task(server))}
+    wanted = EVIDENCE.model_copy(update={"strategies": ["pseudo", "placebo"]})
+    assert find_evidence(wanted, SHARED, HARDWARE, **folders, **made, out=tmp_path / "e.parquet") == 12
+    rows = {(row.question_id, row.strategy): row for row in tables.rows(tmp_path / "e.parquet", Evidence)}
+    assert {key for key, row in rows.items() if row.chosen} == {("q4", "pseudo"), ("q4", "placebo")}
+    assert [span[:2] for span in rows["q4", "pseudo"].chosen_spans] == [(20, 47)]
 
 
 # given

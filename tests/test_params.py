@@ -190,6 +190,9 @@ def test_the_stage_of_given_near_duplicates_alone_reads_the_collections_files_an
     endpoint, given = (files[f"near_duplicates/{kind}.json"] for kind in ("endpoint", "given"))
     assert (endpoint["source"], given["endpoint"]) == (None, None)
     assert given["source"]["files"][-1]["path"] == "own.jsonl"
+    assert params.configs(values)["evidence.json"]["endpoint"] is None
+    chosen = params.configs(with_changes(values, {"collections.squad-open.settings.annotator.kind": "endpoint"}))
+    assert chosen["evidence.json"]["endpoint"]["model"] == "gpt-3.5-turbo"
 
 
 def recipe_of(file: dict) -> tuple:

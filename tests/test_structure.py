@@ -32,7 +32,7 @@ CORE = (
 SIZES = {"src": 20_600, "core": 10_050, "stages": 550, "tests": 18_950, "benchmarks": 4_000}
 SOURCES = re.compile(r"corpus/|atlas/")  # readers of files and the generated collection
 # What stages add to the core.
-HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report")
+HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report|writers/evidence")
 WINGS = re.compile(r"(two_hops|readers|robustness|explorer|library|settings|studies|publishing)/(?!command)")
 
 

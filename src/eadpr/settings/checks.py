@@ -152,6 +152,8 @@ def _check_strategies(layout: Layout, settings: Settings) -> None:
     if (kind, model) == ("relevance", "build"):
         reason = "name a reranker or an encoder, which annotator.kind: relevance needs, or none: no evidence"
         raise SettingError("annotator.model", reason)
+    if kind == "endpoint":
+        _require("annotator.model", model, ["build"], "annotator.kind: endpoint, where endpoint.model is asked")
     used = {"probe.strategy": [probe.strategy], "probe.also": probe.also, "probe.placebos": probe.placebos}
     if set(layout.robustness.generators) - {"given"}:  # which starts from no distractor
         used["near_duplicates.strategy"] = [settings.near_duplicates.strategy]

@@ -239,6 +239,7 @@ def _shared_sections(
         "source": collection.source.of_sets(collection.sets, settings.prepare).model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
+        "endpoint": _section(settings, "endpoint") if settings.annotator.kind == "endpoint" else None,
         "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, models),
         "robustness": {"counts": robustness.counts},
     }  # fmt: skip

@@ -48,9 +48,10 @@ def build_annotator(
     """Write annotator.json, and the models if they are built, to the folder `out`; return the manifest. `model_files`
     are the files of the folder that annotator.model names."""
     prompt = Prompt(settings.prompt, settings.lowercase)
-    if settings.model != "build":
-        manifest = Manifest(settings.model, prompt, [], {})
-        if settings.model != "none":
+    source = "none" if settings.kind == "endpoint" else settings.model  # which the stage evidence asks
+    if source != "build":
+        manifest = Manifest(source, prompt, [], {})
+        if source != "none":
             model_folders.check(settings.model, model_files)
             by = settings.by if settings.kind == "relevance" else None
             (relevance.load if by else qa_model.load)(settings.model, revision=settings.revision)

@@ -38,7 +38,7 @@ class Annotator(Section):
     """`by` says which span `relevance` chooses: `removal` that without which the passage is least relevant, `match`
     that which is itself most relevant."""
 
-    kind: Literal["answer", "relevance"]
+    kind: Literal["answer", "relevance", "endpoint"]
     by: Literal["removal", "match"]
     model: str = Field(min_length=1)
     revision: str | None

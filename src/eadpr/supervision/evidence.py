@@ -1,7 +1,7 @@
 """Stage `evidence`: which spans of a positive passage make its question answerable, by several strategies.
 
 pseudo    the span without which a QA model finds the answer most surprising (EADPR, section 3.1), or that is most
-          relevant to the question (ours, where no answer is known)
+          relevant to the question, or that a language model names (ours, where no answer is known)
 gold      the sentences that hold what the source annotated
 sentence  every sentence that holds an answer (PiCL, section 5.3, as do the next two)
 window    some tokens around every answer
@@ -38,14 +38,16 @@ SHARD = 1_000  # pairs: what a kill can cost, and how many questions' candidates
 CHARACTERS = 16  # per token, more than the average of any prose: text beyond these is not tokenised, only to be cut off
 
 _WORD = re.compile(r"\S+")
+Choose = Callable[[Sequence[Pair]], list[list[int]]]  # pairs -> indices of the spans of each that are its evidence
 
 
 def find_evidence(
     settings: EvidenceSettings, sets: Sets, hardware: Machine, *, records: Path, positives: Path,
-    annotator_folder: Path, out: Path,
+    annotator_folder: Path, out: Path, choose: functools.partial | None = None,
 ) -> int:  # fmt: skip
     """Write a row for every strategy and positive (`settings.positive`: each or the first) of the questions trained or
-    evaluated on; return the number of rows. Finished shards stay in the cache until `out` is written."""
+    evaluated on; return the number of rows. Finished shards stay in the cache until `out` is written. `choose` is a
+    `Choose` with its settings bound, for the annotator's models."""
     from eadpr.runtime import jobs  # torch comes with it, which rules do not need
     from eadpr.supervision import qa_model
 
@@ -55,7 +57,7 @@ def find_evidence(
     positive_table = positives / "positives.parquet"
     inputs = [records / f"{name}.parquet" for name in ("passages", "questions", "question_sets")]
     inputs += [positive_table, annotator_folder]
-    key = machine.key(__file__, inputs, settings, sets, hardware)
+    key = machine.key(__file__, inputs, settings, sets, hardware, *(choose.args if choose else ()))
     ids = questions.read_question_ids(records / "question_sets.parquet", [*sets.learnt, *sets.evaluate])
     with cache.workspace("evidence", key) as workspace:
         pair_table = workspace / "pairs.parquet"
@@ -69,7 +71,7 @@ def find_evidence(
         if missing:
             models = range(len(manifest.models)) if "pseudo" in settings.strategies else []
             load = functools.partial(qa_model.load_scorers, annotator_folder, manifest, hardware, models)
-            make = functools.partial(annotate_shards, pair_table, manifest, settings, hardware, shards, SHARD)
+            make = functools.partial(annotate_shards, pair_table, manifest, settings, hardware, choose, shards, SHARD)
             done = min(SHARD * (len(shards) - len(missing)), total)
             with progress("evidence", total, "positives", done=done) as advance:
                 for count in jobs.make_shards(load, make, missing, hardware):
@@ -82,14 +84,14 @@ def find_evidence(
 
 
 def annotate_shards(
-    pair_table: Path, manifest: Manifest, settings: EvidenceSettings, hardware: Machine, shards: Sequence[Path],
-    size: int, models: Sequence[Any],
+    pair_table: Path, manifest: Manifest, settings: EvidenceSettings, hardware: Machine, choose: Choose | None,
+    shards: Sequence[Path], size: int, models: Sequence[Any],
 ) -> Callable[[int], Iterator[int]]:  # fmt: skip
     """Return the function that writes the evidence of `size` pairs of `pair_table` to one of the files `shards`, by its
     number, and yields their count."""
     from eadpr.supervision.answer_nll import make_scorer
 
-    annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, manifest, settings, hardware))
+    annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, manifest, settings, hardware), choose)
 
     def write_shard(number: int) -> Iterator[int]:
         shard = pairs.read_range(pair_table, first=number * size, count=size)
@@ -107,6 +109,7 @@ class Annotate:
     settings: EvidenceSettings
     manifest: Manifest
     score: Score | None  # None where no strategy is pseudo
+    choose: Choose | None = None
 
     def __call__(self, pairs: Sequence[Pair]) -> Iterator[Evidence]:
         strategies = self.settings.strategies
@@ -128,6 +131,8 @@ class Annotate:
         one without a target."""
         segments = [spans.segment(pair.passage) for pair in pairs]
         rows = [_row(pair, "pseudo", cut, []) for pair, cut in zip(pairs, segments, strict=True)]
+        if self.choose:
+            return [row._replace(chosen=chosen) for row, chosen in zip(rows, self.choose(pairs), strict=True)]
         # Some of HotpotQA's pages have no text.
         askable = [i for i, pair in enumerate(pairs) if (self.manifest.relevance or pair.target) and segments[i]]
         askable = askable if self.manifest.models else []

@@ -9,7 +9,6 @@ not_found  BM25 does not rank its passage among the first for it (round trip)
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,8 +28,7 @@ from eadpr.supervision.bm25 import BM25
 from eadpr.text.answers import tokens
 from eadpr.text.spans import segment
 from eadpr.training.padding import TOKENS, batches, pad
-from eadpr.writers.config import Endpoint, fill_prompt
-from eadpr.writers.endpoint import AT_ONCE, complete
+from eadpr.writers.config import fill_prompt
 from eadpr.writers.original import squash_spaces
 
 WORDS = 5  # a shorter sentence is not asked about
@@ -70,16 +68,6 @@ def make_prompt(form: str, task: Task) -> str:
     (_, title, text, _), (start, end) = task
     marked = f"{text[:start]}<hl> {text[start:end]} <hl>{text[end:]}"
     return fill_prompt(form, title=title, text=text, sentence=text[start:end], marked=marked)
-
-
-def write_by_endpoint(settings: Endpoint, seed: int) -> Write:
-    """Return a writer by a server; what it wrote stays in the cache."""
-
-    def write(prompts: Sequence[str]) -> list[str | None]:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(lambda prompt: complete(settings, prompt, seed=seed), prompts))
-
-    return write
 
 
 def write_by_seq2seq(name: str) -> Write:

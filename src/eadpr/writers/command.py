@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -26,12 +27,13 @@ def main(
     from eadpr.corpus.formats.columns import parse_columns
     from eadpr.writers import ask
     from eadpr.writers.config import Endpoint
+    from eadpr.writers.endpoint import complete_all
 
     passages = ask.read_passages(source, parse_columns(columns), split_words)  # before a model is looked for
     if url:
         sampling = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 256, "prompt": "{text}"}
         server = Endpoint(url=url, model=model, key_variable=key_variable, **sampling)
-        write, form = ask.write_by_endpoint(server, seed), prompt or ask.ENDPOINT_PROMPT
+        write, form = partial(complete_all, server, seed=seed), prompt or ask.ENDPOINT_PROMPT
     else:
         write, form = ask.write_by_seq2seq(model), prompt or ask.SEQ2SEQ_PROMPT
     counts = ask.ask_passages(passages, write, form, out, per_passage=per_passage, within=within, seed=seed)

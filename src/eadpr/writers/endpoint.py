@@ -11,6 +11,7 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -59,6 +60,12 @@ def generate_by_endpoint(settings: Endpoint, seed: int) -> Generate:
             return [Candidate(title, text) for text in texts]
 
     return generate
+
+
+def complete_all(settings: Endpoint, prompts: Iterable[str], *, seed: int) -> list[str | None]:
+    """Return the answer to each prompt as `complete` does; AT_ONCE requests are under way."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda prompt: complete(settings, prompt, seed=seed), prompts))
 
 
 def complete(settings: Endpoint, prompt: str, *, seed: int) -> str | None:
