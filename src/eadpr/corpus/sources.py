@@ -13,6 +13,7 @@ ASK_ALONE = ("training", "questions", "gold", "gold_info")  # bring no passage, 
 IN_A_SET = (*ASK_ALONE, "contexts", "ramdocs")
 # Kinds that bring questions.
 ASKS = ("training", "questions", "contexts", "ramdocs", "facts", "entity_questions", "paq")
+BEGIN = {"facts": "trex-", "entity_questions": "entity-questions/", "paq": "paq/"}  # the names of their sets
 COLUMNED = ("passages", "questions")
 KINDS_WITH = {"set": IN_A_SET, "answer_kind": ASKS, "test_share": ("questions",), "columns": COLUMNED}
 LOOK_ALIKES = ("near_duplicates", "ramdocs")  # kinds that bring near-duplicates of their own
@@ -118,10 +119,13 @@ class Source(Section):
         has_passages = any(file.kind == "passages" for file in self.files)
         if self.format != "dpr" or prepare.add_context_passages or not has_passages:
             return self
-        used = {None, *(name for names in sets.model_dump().values() for name in names)}
-        names = [f"{file.set}/{file.split}" if file.set and file.kind in ASK_ALONE else None for file in self.files]
-        files = [file for file, name in zip(self.files, names, strict=True) if name in used]
-        return self.model_copy(update={"files": files})
+        used = [name for names in sets.model_dump().values() for name in names]
+
+        def is_used(file: File) -> bool:
+            begin = f"{file.set}/{file.split}" if file.kind in ASK_ALONE else BEGIN.get(file.kind, "")
+            return any(name.startswith(begin) for name in used)
+
+        return self.model_copy(update={"files": list(filter(is_used, self.files))})
 
 
 class Prepare(Section):
