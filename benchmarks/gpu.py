@@ -199,10 +199,7 @@ def training(size: Size, folder: Path) -> Measured:
         steps = state.step + size.steps
         times.append(seconds(partial(loop.run, state, task._replace(steps=steps), checkpoints)))
     model = flops.bert(state.encoders.passage.model.config)
-    batches = [
-        batcher.sampled(number, size=size.batch, seed=task.settings.seed)
-        for number in range(state.step - size.steps, state.step)
-    ]
+    batches = [batcher.sampled(number) for number in range(state.step - size.steps, state.step)]
     lengths = [len(ids) for batch in batches for ids in (*batch.questions, *batch.passages)]
     units = size.batch * size.steps
     work = f"questions, batches of {size.batch} with {len(lengths) / len(batches):.0f} texts"
@@ -213,6 +210,7 @@ def training(size: Size, folder: Path) -> Measured:
 def started(size: Size, folder: Path) -> tuple:
     """State, task and batcher of a training with EADPR's loss; a question's BM25 negative is another's positive."""
     import numpy as np
+    import pyarrow as pa
 
     from benchmarks import data
     from eadpr.storage import tables
@@ -246,8 +244,8 @@ def started(size: Size, folder: Path) -> tuple:
         answers=[pair.question.answers for pair in pairs],
         kinds=[pair.question.answer_kind for pair in pairs],
         positives=positives,
-        negatives=list(np.stack(negatives, axis=1)),
-        other_positives=[positives[:0]] * len(pairs),
+        negatives=pa.array(np.stack(negatives, axis=1).tolist()),
+        other_positives=pa.array([[]] * len(pairs), pa.list_(pa.int32())),
         distractors=[without(pair.passage.text, pair.gold) for pair in pairs],
         times=np.ones(len(pairs), np.int64),
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -154,8 +155,10 @@ def started(given: Given, changes: dict[str, float], **encoder: object) -> Start
         answers=[pair.question.answers for pair in given.pairs],
         kinds=[pair.question.answer_kind for pair in given.pairs],
         positives=store.rows([pair.passage.id for pair in given.pairs]),
-        negatives=list(store.rows([negative(given, i).passage.id for i in range(len(given.pairs))])[:, None]),
-        other_positives=[np.zeros(0, np.int64) for _ in given.pairs],
+        negatives=pa.array(
+            store.rows([negative(given, i).passage.id for i in range(len(given.pairs))])[:, None].tolist()
+        ),
+        other_positives=pa.array([[]] * len(given.pairs), pa.list_(pa.int32())),
         distractors=[distractor(pair) if loss.needs_distractors else None for pair in given.pairs],
         times=np.ones(len(given.pairs), np.int64),
     )

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from eadpr.storage.records import Distractor, Example, Passage, Question
 from eadpr.text.answers import has_answer
-from eadpr.training.batches import Batcher, ColumnBlocks, batch_indices, count_masked, deduplicate, draw
+from eadpr.training.batches import Batcher, ColumnBlocks, count_masked, deduplicate, draw, epochs
 from eadpr.training.losses import make_masks
 from tests.training_toy import SETTINGS, batcher_of, column_inputs, with_placebos, write_tables
 
@@ -36,15 +37,15 @@ def test_missing_columns_are_left_out_but_not_counted_as_masked():
 
 
 def test_an_epoch_sees_each_question_once_in_whole_batches_and_the_next_in_another_order():
-    epochs = [[batch_indices(3 * e + b, times=once(12), size=4, seed=5) for b in range(3)] for e in range(2)]
-    assert [[epoch for epoch, _ in batches] for batches in epochs] == [[0, 0, 0], [1, 1, 1]]
-    orders = [[i for _, chosen in batches for i, _ in chosen] for batches in epochs]
+    asked = epochs(once(12), size=4, seed=5)
+    assert [asked(number)[0] for number in range(6)] == [0, 0, 0, 1, 1, 1]
+    orders = [[i for b in range(3) for i, _ in asked(3 * epoch + b)[1]] for epoch in range(2)]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(12))
     assert orders[0] != orders[1]
     assert orders[0] == np.random.default_rng([5, 0]).permutation(12).tolist()
-    assert batch_indices(0, times=once(12), size=4, seed=6)[1] != epochs[0][0][1]
-    assert len({i for b in range(2) for i, _ in batch_indices(b, times=once(11), size=4, seed=5)[1]}) == 8
-    assert sorted(batch_indices(9, times=once(3), size=4, seed=5)[1]) == [(0, 0), (1, 0), (2, 0)]
+    assert epochs(once(12), size=4, seed=6)(0) != asked(0)
+    assert len({i for b in range(2) for i, _ in epochs(once(11), size=4, seed=5)(b)[1]}) == 8
+    assert sorted(epochs(once(3), size=4, seed=5)(9)[1]) == [(0, 0), (1, 0), (2, 0)]
 
 
 def once(count: int) -> np.ndarray:
@@ -53,14 +54,14 @@ def once(count: int) -> np.ndarray:
 
 def epoch_of(times: np.ndarray, *, size: int, number: int = 0) -> list[list[tuple[int, int]]]:
     batches = int(times.sum()) // min(size, len(times))
-    return [batch_indices(number * batches + b, times=times, size=size, seed=5)[1] for b in range(batches)]
+    return [epochs(times, size=size, seed=5)(number * batches + b)[1] for b in range(batches)]
 
 
 def test_an_epoch_asks_each_question_as_often_as_it_should():
     times = np.array([1] * 30 + [4] * 8 + [2])
     found = [pair for batch in epoch_of(times, size=8) for pair in batch]
     assert sorted(found) == [(i, copy) for i, most in enumerate(times) for copy in range(most)]
-    assert [batch_indices(b, times=times, size=8, seed=5)[0] for b in (6, 7, 8)] == [0, 0, 1]
+    assert [epochs(times, size=8, seed=5)(b)[0] for b in (6, 7, 8)] == [0, 0, 1]
     assert epoch_of(times, size=8) != epoch_of(times, size=8, number=1)
 
 
@@ -125,7 +126,7 @@ def test_a_question_without_distractor_or_negatives(toy):
 def test_validation_has_the_first_negatives(toy):
     batcher = batcher_of(toy, hard=2)
     rows = batcher.examples.positives[2:6]
-    batcher.examples = batcher.examples._replace(negatives=[rows] * len(batcher))
+    batcher.examples = batcher.examples._replace(negatives=pa.array([rows] * len(batcher)))
     batch = batcher.first([0, 1])
     first = [tuple(ids.tolist()) for ids in batcher.inputs.ids(rows[:2].tolist())]
     assert column_inputs(batch, slice(2, 6)) == first * 2
@@ -137,7 +138,7 @@ def test_answers_are_matched_as_has_answer_does(toy):
     examples = batcher.examples
     chosen = list(range(len(examples.questions)))
     batch = batcher.first(chosen)
-    texts = batcher.inputs.texts([*examples.positives.tolist(), *(int(n[0]) for n in examples.negatives)])
+    texts = batcher.inputs.texts([*examples.positives.tolist(), *(n.as_py()[0] for n in examples.negatives)])
     texts += [text or "" for text in examples.distractors]
     count = len(chosen)
     expected = {
@@ -148,7 +149,7 @@ def test_answers_are_matched_as_has_answer_does(toy):
     }
     assert expected
     allowed = torch.cat([batch.masks.negatives_QN, batch.masks.distractors_QQ], dim=1)
-    assert batch.counts["masked"] == len(expected)
+    assert batch.counts["masked"] == batcher.first(chosen).counts["masked"] == len(expected)
     assert all(not allowed[q, c] for q, c in expected)
     assert allowed.sum() == count * (3 * count - 1) - len(expected) - count  # own positive, absent last distractor
     assert batcher_of(toy, mask=False).first(chosen).counts["masked"] == 0
@@ -256,8 +257,9 @@ def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):
     batcher = batcher_of(toy, distractors=False)
     own, *others = batcher.examples.positives
     times = np.array([5] + [1] * len(others))
-    batcher.examples = batcher.examples._replace(times=times, negatives=[np.array(others)] * len(times))
-    epoch = [batcher.sampled(number, size=1, seed=5) for number in range(times.sum())]
+    batcher.examples = batcher.examples._replace(negatives=pa.array([others] * len(times)))
+    batcher._asked = epochs(times, size=1, seed=5)
+    epoch = [batcher.sampled(number) for number in range(times.sum())]
     (asked,) = batcher.inputs.ids([int(own)])
     columns = [column_inputs(batch, slice(2)) for batch in epoch]
     hard = [negative for positive, negative in columns if positive == tuple(asked.tolist())]

@@ -48,11 +48,11 @@ def started(toy: Path, settings: Train, *, shared: bool = False) -> Encoders:
 def gradients(toy: Path, settings: Train, loss: Loss, *, shared: bool) -> list[torch.Tensor | None]:
     """The sum of two batches' gradients."""
     encoders = started(toy, settings, shared=shared)
-    batcher = batcher_of(toy, placebos=loss.needs_placebos, balance=loss.balances)
+    batcher = batcher_of(toy, placebos=loss.needs_placebos, balance=loss.balances, size=8)
     sections = ArmSettings(loss, settings, SETTINGS, MACHINE)
     torch.manual_seed(5)
     for number in range(2):
-        contrastive.add_gradient(encoders, batcher.sampled(number, size=8, seed=3), sections)
+        contrastive.add_gradient(encoders, batcher.sampled(number), sections)
     return [p.grad for encoder in dict.fromkeys(encoders) for p in encoder.parameters()]
 
 

@@ -97,7 +97,7 @@ def test_gradients_of_all_losses_go_through_parts_with_and_without_gradient_cach
         )
         encoders = load_pair(toy / "base", settings)
         sections = ArmSettings(training_toy.EADPR, train, settings, training_toy.MACHINE)
-        batch = training_toy.batcher_of(toy, settings=settings).sampled(0, size=8, seed=3)
+        batch = training_toy.batcher_of(toy, settings=settings, size=8).sampled(0)
         assert any(ids.max() >= MARK for ids in batch.passages) == (unit == "sentence")
         terms = contrastive.add_gradient(encoders, batch, sections)
         return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]

@@ -100,7 +100,7 @@ def test_gradients_of_the_rest_are_those_with_a_gradient_cache(toy, unit):
         )
         loss = training_toy.EVIDENCE.model_copy(update=changes)
         encoders = load_pair(toy / "base", settings)
-        batch = training_toy.batcher_of(toy, settings=settings, distractors=False, rest=0.5).sampled(0, size=8, seed=3)
+        batch = training_toy.batcher_of(toy, settings=settings, distractors=False, rest=0.5, size=8).sampled(0)
         terms = contrastive.add_gradient(encoders, batch, ArmSettings(loss, train, settings, training_toy.MACHINE))
         return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
 

@@ -10,7 +10,7 @@ import torch
 from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Example
+from eadpr.storage.records import Distractor, Example
 from eadpr.training.encoder import load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.forward import EncodedBatch
@@ -47,11 +47,11 @@ def hops_of(toy: Path, role: str = "train", *, distractors: bool = True, placebo
 
 
 def batcher_of(
-    toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True, balance: str = "none"
+    toy: Path, *, hard: int = 1, mask: bool = True, distractors: bool = True, balance: str = "none", size: int = 4
 ) -> HopBatcher:
     hops, store = hops_of(toy, distractors=distractors, placebos=balance != "none")
     loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance})
-    train = TRAIN.model_copy(update={"hard_negatives": hard})
+    train = TRAIN.model_copy(update={"hard_negatives": hard, "batch_size": size})
     encoders = load_pair(toy / "base", ONE)
     return HopBatcher(hops, store, encoders, loss, train, query_tokens=TWO_HOP.query_tokens)
 
@@ -163,9 +163,8 @@ def test_only_comparisons_are_turned_and_only_some_times(toy):
     one, _ = hops_of(toy)
     length = len(one.unordered)
     orders: dict[str, set[str]] = {}
-    for number in range(8 * (length // 3)):
-        batch = batcher.sampled(number, size=3, seed=1)
-        again = batcher.sampled(number, size=3, seed=1)
+    for number in range(8 * (length // TRAIN.batch_size)):
+        batch, again = batcher.sampled(number), batcher.sampled(number)
         assert [q.tolist() for q in again.questions] == [q.tolist() for q in batch.questions]
         for asked, after in zip(*np.split(np.array(texts_of(batcher, batch.questions), object), 2), strict=True):
             orders.setdefault(asked, set()).add(after)
@@ -213,7 +212,7 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     folder = with_placebos(toy, tmp_path / "toy")
     rows = list(tables.rows(folder / "examples/examples.parquet", Example))
     tables.write(folder / "examples/examples.parquet", Example, rows[::-1])
-    batcher = batcher_of(folder, balance="placebo")
+    batcher = batcher_of(folder, balance="placebo", size=18)
     batch = batcher.first([0, 1])
     columns = [texts_of(batcher, batch.passages)[i] for i in batch.columns_P.tolist()]
     assert columns[-4:] == [
@@ -226,7 +225,7 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     assert batch.masks.contrast_CQ.tolist() == [[False, True, False, True]]
     assert (batch.counts["without_placebo"], batch.counts["without_distractor"], batch.counts["truncated"]) == (1, 1, 0)
     train(folder, tmp_path, loss=BALANCED, steps=1, batch_size=18, dropout=0.0, attention_dropout=0.0)
-    batch = batcher.sampled(0, size=18, seed=TRAIN.seed)
+    batch = batcher.sampled(0)
     scores = EncodedBatch(load_pair(toy / "base", ONE), batch, MACHINE).scores()
     expected = hn_loss(scores, batch.masks, balance="placebo").item()
     assert series(tmp_path, "train/hn") == pytest.approx([expected], rel=1e-5)
@@ -259,7 +258,7 @@ def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatc
 def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
     own = write_all(tmp_path / "own")
     rows = list(tables.rows(own / "examples/examples.parquet", Example))
-    tables.write(own / "examples/examples.parquet", Example, [row._replace(distractors=[]) for row in rows])
+    tables.write(own / "examples/distractors.parquet", Distractor, [])
     with pytest.raises(ValueError, match="holds no distractors, but the loss needs them"):
         train(own, tmp_path)
     firsts = list({row.question_id: row for row in reversed(rows)}.values())

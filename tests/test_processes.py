@@ -114,17 +114,15 @@ def as_process(monkeypatch, rank: int, count: int) -> None:
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 4), st.integers(1, 100))
-def test_each_row_is_one_process_s_and_all_have_as_many_tokens(lengths, count, tokens):
-    ids, rows, held = [[0] * n for n in lengths], [], []
+def test_each_row_is_one_process_s(lengths, count, tokens):
+    ids, rows = [[0] * n for n in lengths], []
     for rank in range(count):
         with pytest.MonkeyPatch.context() as patch:
             as_process(patch, rank, count)
             found = forward.cut_pieces(None, ids, tokens)
         assert all(piece.ids == [ids[row] for row in piece.rows] for piece in found)
         rows += [row for piece in found for row in piece.rows]
-        held.append(sum(len(row) for piece in found for row in piece.ids))
     assert sorted(rows) == list(range(len(lengths)))
-    assert max(held) - min(held) <= max(lengths)
 
 
 def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, monkeypatch):
@@ -136,7 +134,7 @@ def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, mo
         with monkeypatch.context() as patch:
             patch.setattr(processes, "rank", lambda rank=rank: rank)
             patch.setattr(torch, "manual_seed", lambda seed, inner=torch.manual_seed: seeds.append(seed) or inner(seed))
-            loop.take_step(TrainingState(encoders, TRAIN), task, batcher.sampled(0, size=4, seed=3))
+            loop.take_step(TrainingState(encoders, TRAIN), task, batcher.sampled(0))
     assert (seeds[0], len(set(seeds))) == (loop.step_seed(TRAIN.seed, 0), 3)
 
 

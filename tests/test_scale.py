@@ -84,7 +84,7 @@ def test_gradients_of_a_step_by_cosine_and_scale_equal_a_naive_loop(placed, loss
     encoders, settings = started(placed, loss, shared=cached, cached=cached)
     for encoder in encoders:
         encoder.double()
-    batch = batcher_of(placed, placebos=loss.needs_placebos, balance=loss.balances).sampled(0, size=5, seed=2)
+    batch = batcher_of(placed, placebos=loss.needs_placebos, balance=loss.balances, size=5).sampled(0)
     terms = contrastive.add_gradient(encoders, batch, settings)
     parameters = list(dict.fromkeys(p for encoder in encoders for p in encoder.parameters()))
     found = [p.grad for p in parameters]

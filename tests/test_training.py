@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from transformers import AutoConfig, AutoModel
@@ -13,7 +14,7 @@ from transformers import AutoConfig, AutoModel
 from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
-from eadpr.storage.records import Example, SetMember
+from eadpr.storage.records import Distractor, Example, SetMember
 from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import ArmInputs, ArmSettings, freeze_lower, train_arm
 from eadpr.training.config import Loss, Train
@@ -211,7 +212,7 @@ def test_validation_reads_its_texts_as_they_are(toy, tmp_path):
 def task_of(toy: Path, settings: Train):
     batcher = batcher_of(toy)
     task = contrastive.task(batcher, batcher, ArmSettings(EADPR, settings, SETTINGS, MACHINE), 4)
-    return task, batcher.sampled(0, size=settings.batch_size, seed=1)
+    return task, batcher.sampled(0)
 
 
 def test_decay_spares_biases_and_norms(toy):
@@ -253,7 +254,7 @@ def test_average_rank_counts_what_is_above_and_ties():
 
 
 def test_the_pool_of_validation_holds_all_positives_and_the_first_negatives_of_each_question(toy):
-    negatives = [np.array(rows, np.int64) for rows in ([7, 1, 2], [], [3], [4, 5, 6])]
+    negatives = pa.array([[7, 1, 2], [], [3], [4, 5, 6]])
     examples = batcher_of(toy).examples._replace(positives=np.array([5, 7, 8, 5]), negatives=negatives)
     assert contrastive.make_pool(examples, [0, 1, 3], 2) == ([5, 7, 1, 4], [0, 1, 0])
 
@@ -308,7 +309,7 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
         train(toy, tmp_path, keep="best", validation_questions=0)
     own = toys.write_all(tmp_path / "own")
     rows = list(tables.rows(own / "examples/examples.parquet", Example))
-    tables.write(own / "examples/examples.parquet", Example, [r._replace(distractors=[]) for r in rows])
+    tables.write(own / "examples/distractors.parquet", Distractor, [])
     with pytest.raises(ValueError, match=r"holds no distractors, but the loss needs them"):
         train(own, tmp_path)
     with pytest.raises(ValueError, match="holds no placebos, but the loss needs them"):

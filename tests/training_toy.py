@@ -122,7 +122,7 @@ def column_inputs(batch: Batch, columns: slice) -> list[tuple[int, ...]]:
 
 def batcher_of(
     folder: Path, *, hard=1, mask=True, settings=SETTINGS, distractors=True, placebos=False, balance="none",
-    shuffle=False, rest=0.0,
+    shuffle=False, rest=0.0, size=4,
 ) -> Batcher:  # fmt: skip
     store = PassageStore(folder / "records" / "passages.parquet")
     needed = (BALANCED if placebos else EADPR) if distractors else DPR
@@ -130,5 +130,6 @@ def batcher_of(
     examples = read_examples(folder / "examples", folder / "records", store, "train", needed, {})
     loss = EADPR.model_copy(update={"mask_false_negatives": mask, "balance": balance, "rest": rest})
     train = TRAIN.model_copy(update={"hard_negatives": hard, "shuffle_questions": shuffle, "shuffle_passages": shuffle})
+    train = train.model_copy(update={"batch_size": size})
     encoders = load_pair(folder / "base", settings)
     return Batcher(examples, store, encoders, loss, train, shuffle=shuffle)

@@ -21,7 +21,7 @@ from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import ModelFiles
 from eadpr.storage.passages import PassageStore
 from eadpr.training import loop
-from eadpr.training.batches import batch_indices
+from eadpr.training.batches import epochs
 from eadpr.training.forward import Encoders
 from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
@@ -76,10 +76,10 @@ def train_reader(
 
 def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings: Reader) -> Task:
     """Return the training task; `terms` gives scalars of an example, and their `loss` is minimised."""
+    asked = epochs(np.ones(len(examples), np.int64), size=settings.batch_size, seed=settings.seed)
 
     def lesson(step: int) -> list[Any]:
-        once = np.ones(len(examples), np.int64)
-        epoch, batch = batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
+        epoch, batch = asked(step)
         return [examples(i, epoch) for i, _ in batch]
 
     def backward(state: TrainingState, lesson: list[Any]) -> dict[str, float]:

@@ -65,6 +65,11 @@ def devices() -> list[str]:
     return [f"cuda:{card}" for card in range(torch.cuda.device_count())] if device() == "cuda" else ["cpu"]
 
 
+def send(tensor):
+    """Return a tensor of the CPU on the device; a card fetches it behind what is queued, and nobody waits."""
+    return tensor.pin_memory().to("cuda", non_blocking=True) if device() == "cuda" else tensor
+
+
 def key(module: str, inputs: Iterable[Path], *parts: object) -> str:
     """Return the cache key of work that a module (its `__file__`) does with input files or folders; `parts` are further
     JSON values or sections. Libraries, device and the module's code are part of the key."""

@@ -126,12 +126,11 @@ def make_task(
     """Return the training task. A question without an answer in its ranking teaches nothing; a step of such questions
     alone changes no weight."""
     questions, token_ids = training
-    once = np.ones(len(questions), np.int64)
-    epoch_steps = len(once) // min(settings.batch_size, len(once))
+    asked = batches.epochs(np.ones(len(questions), np.int64), size=settings.batch_size, seed=settings.seed)
+    epoch_steps = len(questions) // min(settings.batch_size, len(questions))
 
     def lesson(step: int) -> list[int]:
-        _, indices = batches.batch_indices(step, times=once, size=settings.batch_size, seed=settings.seed)
-        return [i for i, _ in indices]
+        return [i for i, _ in asked(step)[1]]
 
     def backward(state: TrainingState, lesson: list[int]) -> dict[str, float]:
         questions_BD = forward.encode(state.encoders.question, [token_ids[i] for i in lesson], hardware)

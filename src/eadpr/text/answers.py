@@ -7,6 +7,7 @@ Answers are matched in the text of a passage, never in its title. The rules foll
 import re
 import unicodedata
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -93,6 +94,23 @@ class AnswerMatcher:
             prepared = [] if _checked(kind) == "yes-no" else list(map(_prepare, answers))
             matched = [self._holds(text, prepared) for text in texts]
         return np.array(matched, dtype=bool)
+
+    def table(self, questions: Sequence[tuple[Sequence[str], str]], texts: Sequence[str]) -> Array:
+        """Return bools of shape (questions, texts): `matches` of each question's answers and kind, in a pass over each
+        text for the strings of all questions."""
+        table = np.zeros((len(questions), len(texts)), dtype=bool)
+        needles_by_token: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+        for row, (answers, kind) in enumerate(questions):
+            if kind == "regex":
+                table[row] = self.matches(answers, texts, kind)
+                continue
+            for needle in needles(answers, kind):
+                needles_by_token[max(needle.split(), key=len, default="")].append((needle, row))
+        for column, text in enumerate(map(self._padded, texts)):
+            for token in needles_by_token.keys() & ["", *text.split()]:
+                rows = [row for needle, row in needles_by_token[token] if needle in text]
+                table[rows, column] = True
+        return table
 
     def _holds(self, text: str, needles: list[tuple[str, str]]) -> bool:
         folded = self._folded(text)

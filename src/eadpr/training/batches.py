@@ -5,7 +5,8 @@ Every epoch is a new permutation of the questions, in which an up-sampled questi
 after the last whole batch are left out of that epoch. Q and P as in `losses`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from eadpr.storage.passages import PassageStore
 from eadpr.text.answers import AnswerMatcher
+from eadpr.training import processes
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
@@ -25,6 +27,7 @@ from eadpr.training.losses import Masks, make_masks
 
 class Batch(NamedTuple):
     """`columns_P` (int64) is the position of each column among `passages`; a missing column is its question's positive.
+    A passage is None where another process encodes it.
 
     `parts_Q2T` (bool), where L_R has a weight: which of the first T tokens of its positive a question's evidence has,
     and which the rest; none where either has no token. `counts` are logged: entries `masked` as false negatives,
@@ -32,7 +35,7 @@ class Batch(NamedTuple):
     """
 
     questions: list[Sequence[int]]
-    passages: list[Sequence[int]]
+    passages: list[Sequence[int] | None]
     columns_P: Tensor
     masks: Masks
     parts_Q2T: Tensor | None
@@ -74,9 +77,11 @@ class Batcher:
         self.examples = examples
         self.inputs = PassageInputs(examples, store, encoders.passage, shuffle_seed=passage_seed)
         self._question_ids = tokenise_questions(encoders.question, examples.questions, shuffle_seed=question_seed)
-        self._hard = train.hard_negatives
+        self._hard, self._seed = train.hard_negatives, train.seed
+        self._asked = epochs(examples.times, size=train.batch_size, seed=train.seed)
         self._loss = loss
         self._matcher = AnswerMatcher()
+        self._group = processes.new_group()
 
     def __len__(self) -> int:
         return len(self.examples.questions)
@@ -102,18 +107,18 @@ class Batcher:
         truncated = int(self._contrast(every)[1].any(0).sum())
         return self.count_missing(every) | ({"truncated": truncated} if self._loss.needs_distractors else {})
 
-    def sampled(self, number: int, *, size: int, seed: int) -> Batch:
+    def sampled(self, number: int) -> Batch:
         """Make batch `number` (from 0) of an endless training; a question draws negatives whenever it is asked."""
-        epoch, chosen = batch_indices(number, times=self.examples.times, size=size, seed=seed)
+        epoch, chosen = self._asked(number)
         negatives = [
-            draw(self.examples.negatives[i], self._hard, seed=seed, epoch=epoch, example=i, copy=copy)
+            draw(self.examples.negatives[i].as_py(), self._hard, seed=self._seed, epoch=epoch, example=i, copy=copy)
             for i, copy in chosen
         ]
         return self.batch([i for i, _ in chosen], negatives)
 
     def first(self, questions: Sequence[int]) -> Batch:
         """Make the batch of these questions, each with its first negatives."""
-        return self.batch(questions, [self.examples.negatives[i][: self._hard] for i in questions])
+        return self.batch(questions, [self.examples.negatives[i].as_py()[: self._hard] for i in questions])
 
     def batch(self, chosen: Sequence[int], negatives: Sequence[Sequence[int]]) -> Batch:
         """Make the batch of the examples `chosen`, with at most H `negatives` for each."""
@@ -127,9 +132,10 @@ class Batcher:
             placebos=[self.inputs.placebos[i] for i in chosen] if self.inputs.placebos else [],
         )
         keys, columns_P = deduplicate(columns)
-        passages = self.inputs.ids(keys)
+        passages: list[Sequence[int] | None] = [None] * len(keys)
+        passages[processes.share()] = self.inputs.ids(keys[processes.share()])
         false_QP = self._false_negatives(chosen, columns_P[: len(columns.present_P)], keys)
-        contrast_CQ, truncated_CQ = self._contrast(chosen)
+        contrast_CQ, truncated_CQ = self._merge(self._contrast(chosen, processes.share()))
         has_placebo = np.array([key is not None for key in columns.placebos], dtype=bool)
         masks = make_masks(*map(torch.tensor, (columns.present_P, false_QP, contrast_CQ, has_placebo)))
         parts_Q2T = None
@@ -140,39 +146,44 @@ class Batcher:
         counts = {"masked": count_masked(masks, columns.present_P), **self.count_missing(chosen)}
         if self._loss.needs_distractors:
             counts["truncated"] = int(truncated_CQ.sum())
-        questions = [self._question_ids[i] for i in chosen]
+        questions = [self._question_ids[i].values.to_numpy() for i in chosen]
         return Batch(questions, passages, torch.from_numpy(columns_P), masks, parts_Q2T, counts)
 
     def _false_negatives(self, chosen: Sequence[int], columns_P: np.ndarray, keys: Sequence[int]) -> np.ndarray:
         """(Q, P): of another question, the column is no negative, as it holds an answer or stems from a positive."""
         if self._loss.form == "reference" or not self._loss.mask_false_negatives:  # the published code has no mask
             return np.zeros((len(chosen), len(columns_P)), dtype=bool)
-        keys = keys[: columns_P.max() + 1]  # without placebos, which come last
-        texts, sources = self.inputs.texts(keys), self.inputs.sources(keys)
-        relevant_QP = []
-        for i in chosen:
-            positives = np.append(self.examples.other_positives[i], self.examples.positives[i])
-            holds_answer = self._matcher.matches(self.examples.answers[i], texts, self.examples.kinds[i])
-            relevant_QP.append((holds_answer | np.isin(sources, positives))[columns_P])
-        return np.stack(relevant_QP)
+        keys, share = keys[: columns_P.max() + 1], processes.share()  # without placebos, which come last
+        false_QK, sources = np.zeros((len(chosen), len(keys)), dtype=bool), self.inputs.sources(keys)
+        questions = [(self.examples.answers[i], self.examples.kinds[i]) for i in chosen]
+        false_QK[:, share] = self._matcher.table(questions, self.inputs.texts(keys[share]))
+        false_QK = self._merge(false_QK)
+        for false_K, i in zip(false_QK, chosen, strict=True):
+            false_K |= np.isin(sources, [*self.examples.other_positives[i].as_py(), self.examples.positives[i]])
+        return false_QK[:, columns_P]
 
-    def _contrast(self, chosen: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Return `contrast_CQ` of the masks, and which comparisons it leaves out because two of their inputs are equal.
+    def _merge(self, flags: np.ndarray) -> np.ndarray:
+        """Return bools that are True in some process, each in at most one."""
+        return processes.summed(torch.from_numpy(flags.astype(np.uint8)), self._group).numpy().astype(bool)
+
+    def _contrast(self, chosen: Sequence[int], share: slice = slice(None)) -> np.ndarray:
+        """Return (2, C, Q) bool: `contrast_CQ` of the masks, and which comparisons it leaves out because two of their
+        inputs are equal; False for all but the `share` of `chosen`.
 
         All inputs of a comparison have to differ: if the placebo is the positive as far as the encoder reads, one side
         of placebo and distractor is cut and the other is not.
         """
-        contrast, truncated = [], []
-        for example in chosen:
+        outcomes = np.zeros((2, 2 if self._loss.balances == "both" else 1, len(chosen)), dtype=bool)
+        for place, example in list(enumerate(chosen))[share]:
             positive, distractor = int(self.examples.positives[example]), self.inputs.distractors[example]
             comparisons = [(positive, distractor)] if self._loss.balances != "placebo" else []
             if self._loss.balances != "none":
                 comparisons.append((positive, self.inputs.placebos[example], distractor))
-            pairs = [[] if None in keys else combinations(self.inputs.ids(keys), 2) for keys in comparisons]
-            equal = [any(np.array_equal(*pair) for pair in of_keys) for of_keys in pairs]
-            contrast.append([None not in keys and not same for keys, same in zip(comparisons, equal, strict=True)])
-            truncated.append(equal)
-        return np.array(contrast, dtype=bool).T, np.array(truncated, dtype=bool).T
+            for number, keys in enumerate(comparisons):
+                if None not in keys:
+                    equal = any(np.array_equal(*pair) for pair in combinations(self.inputs.ids(keys), 2))
+                    outcomes[int(equal), number, place] = True
+        return outcomes
 
 
 def deduplicate(columns: ColumnBlocks) -> tuple[list[int], np.ndarray]:
@@ -193,23 +204,33 @@ def count_masked(masks: Masks, present_P: np.ndarray) -> int:
     return int(len(masks.negatives_QN) * present_P.sum() - allowed)
 
 
-def batch_indices(number: int, *, times: np.ndarray, size: int, seed: int) -> tuple[int, list[tuple[int, int]]]:
-    """Return the epoch of a batch, and pairs of an example and which of its copies, from 0, the batch asks.
+def epochs(times: np.ndarray, *, size: int, seed: int) -> Callable[[int], tuple[int, list[tuple[int, int]]]]:
+    """Return the function that gives, by the number of a batch, its epoch, and pairs of an example and which of its
+    copies, from 0, the batch asks. Example i has times[i] copies in an epoch.
 
     Copies lie a whole part of the epoch apart, so that no question meets itself in a batch unless the set is small.
     """
     size = min(size, len(times))
-    epoch, place = divmod(number, int(times.sum()) // size)
-    order = np.random.default_rng([seed, epoch]).permutation(len(times))
-    examples = np.repeat(order, times[order])
-    copies = np.arange(len(examples)) - np.repeat(np.cumsum(times[order]) - times[order], times[order])
-    ranks = np.repeat(np.arange(len(order)), times[order])
-    # Copy c of t, of the question at rank r of n, belongs at (c + r / n) / t of the epoch; with t = 1 that is its rank.
-    chosen = np.argsort((copies + ranks / len(order)) / times[examples], kind="stable")[place * size :][:size]
-    return epoch, list(zip(examples[chosen].tolist(), copies[chosen].tolist(), strict=True))
+
+    @lru_cache(maxsize=1)
+    def sort(epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        order = np.random.default_rng([seed, epoch]).permutation(len(times))
+        examples = np.repeat(order, times[order])
+        copies = np.arange(len(examples)) - np.repeat(np.cumsum(times[order]) - times[order], times[order])
+        ranks = np.repeat(np.arange(len(order)), times[order])
+        # Copy c of t, of the question at rank r of n, belongs at (c + r / n) / t of the epoch; with t = 1 at its rank.
+        places = np.argsort((copies + ranks / len(order)) / times[examples], kind="stable")
+        return examples[places], copies[places]
+
+    def batch(number: int) -> tuple[int, list[tuple[int, int]]]:
+        epoch, place = divmod(number, int(times.sum()) // size)
+        examples, copies = (column[place * size :][:size].tolist() for column in sort(epoch))
+        return epoch, list(zip(examples, copies, strict=True))
+
+    return batch
 
 
-def draw(negatives: np.ndarray, count: int, *, seed: int, epoch: int, example: int, copy: int = 0) -> np.ndarray:
+def draw(negatives: Sequence[int], count: int, *, seed: int, epoch: int, example: int, copy: int = 0) -> Sequence[int]:
     """Draw `count` of a question's negatives without repeats, all of them where there are no more."""
     if len(negatives) <= count:
         return negatives

@@ -18,7 +18,7 @@ from eadpr.training.encoder import Encoders
 from eadpr.training.example_set import ExampleSet
 from eadpr.training.forward import EncodedBatch, encode
 from eadpr.training.late import score
-from eadpr.training.loop import Task
+from eadpr.training.loop import Task, Values
 from eadpr.training.losses import Masks, Terms, dpr_loss, flipped_loss, loss_terms
 from eadpr.training.state import TrainingState
 
@@ -38,7 +38,7 @@ def task(batcher: Batcher, validation: Batcher, settings: ArmSettings, steps: in
     train, chosen = settings.train, choose_validation(validation, settings.train)
 
     def lesson(step: int) -> Batch:
-        return batcher.sampled(step, size=train.batch_size, seed=train.seed)
+        return batcher.sampled(step)
 
     def validate_state(state: TrainingState) -> None:
         if chosen:
@@ -53,12 +53,12 @@ def task(batcher: Batcher, validation: Batcher, settings: ArmSettings, steps: in
     )  # fmt: skip
 
 
-def backward(state: TrainingState, batch: Batch, *, settings: ArmSettings) -> dict[str, float]:
+def backward(state: TrainingState, batch: Batch, *, settings: ArmSettings) -> Values:
     """Add the gradient of the batch's loss; return the values to log: its terms that have a part in it, and counts."""
     loss, terms = settings.loss, add_gradient(state.encoders, batch, settings)
     shown = {"dpr": loss.needs_distractors or loss.rest, "hn": loss.needs_distractors, "pp": loss.needs_distractors}
     shown |= {"plain": loss.form == "reference", "placebo": loss.placebo, "rest": loss.rest}
-    values = dict(zip(Terms._fields, terms.tolist(), strict=True))
+    values = dict(zip(Terms._fields, terms.unbind(), strict=True))
     return {"loss": values["total"]} | {name: values[name] for name in shown if shown[name]} | batch.counts
 
 
@@ -149,7 +149,7 @@ def make_pool(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> t
     rows: dict[int, None] = {}
     for i in chosen:
         rows[int(examples.positives[i])] = None
-        rows |= dict.fromkeys(examples.negatives[i][:hard_negatives].tolist())
+        rows |= dict.fromkeys(examples.negatives[i].as_py()[:hard_negatives])
     position = {row: number for number, row in enumerate(rows)}
     return list(rows), [position[int(examples.positives[i])] for i in chosen]
 

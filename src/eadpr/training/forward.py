@@ -27,11 +27,11 @@ class Piece(NamedTuple):
 
 
 def cut_pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
-    """Cut this process's rows, longest first, into pieces of at most `tokens` with padding; None: by the device."""
-    lengths = np.array([len(row) for row in ids], dtype=np.int64)
-    # Every W-th row: as rows are sorted by length, all processes get about as many tokens.
-    share = np.argsort(-lengths, kind="stable")[processes.rank() :: processes.count()]
-    cuts = [share[positions].tolist() for positions in batches(lengths[share], tokens or TOKENS[machine.device()])]
+    """Cut this process's rows, longest first, into pieces of at most `tokens` with padding; None: by the device. The
+    ids of the other rows are not looked at."""
+    share = np.arange(len(ids))[processes.share()]
+    lengths = [len(ids[row]) for row in share]
+    cuts = [share[positions].tolist() for positions in batches(lengths, tokens or TOKENS[machine.device()])]
     return [Piece(encoder, rows, [ids[i] for i in rows]) for rows in cuts]
 
 
@@ -39,15 +39,15 @@ def encode_piece(piece: Piece, settings: machine.Machine) -> Tensor:
     """Return the vectors (rows, D) float32 of a piece."""
     input_ids, mask = pad(piece.ids, piece.encoder.pad_id)
     with machine.autocast(settings):
-        return piece.encoder(input_ids.to(machine.device()), mask.to(machine.device()))
+        return piece.encoder(machine.send(input_ids), machine.send(mask))
 
 
 def join_pieces(encoder: TextEncoder, count: int, pieces: Sequence[Piece], vectors: Sequence[Tensor]) -> Tensor:
     """Return (count, D): the vectors of all rows of an encoder in their order, with the rows of other processes."""
     joined_ND = torch.zeros(count, encoder.dim, device=machine.device())
     if pieces:
-        rows = torch.tensor([row for piece in pieces for row in piece.rows], device=joined_ND.device)
-        joined_ND = joined_ND.index_copy(0, rows, torch.cat(list(vectors)))
+        rows = [row for piece in pieces for row in piece.rows]
+        joined_ND = joined_ND.index_copy(0, machine.send(torch.tensor(rows)), torch.cat(list(vectors)))
     return processes.summed(joined_ND)
 
 
@@ -96,8 +96,8 @@ class EncodedBatch:
             (self.passages_ND, passage_pieces, graphs[:first]),
             (self.questions_QD, question_pieces, graphs[first:]),
         )
-        self.columns_P = batch.columns_P.to(self.questions_QD.device)
-        self._parts_Q2T = batch.parts_Q2T
+        self.columns_P = machine.send(batch.columns_P)
+        self._parts_Q2T = None if batch.parts_Q2T is None else machine.send(batch.parts_Q2T)
         self._scale, self._token_dim = encoders.passage.settings.loss_scale, encoders.passage.token_dim
 
     def scores(self, stopped: Stopped = "none") -> Tensor:
@@ -111,8 +111,7 @@ class EncodedBatch:
             return None
         questions_QD, passages_ND = self._stop(stopped)
         positives_QD = passages_ND.index_select(0, self.columns_P[: len(questions_QD)])
-        parts_Q2T = self._parts_Q2T.to(questions_QD.device)
-        return part_scores(questions_QD, positives_QD, parts_Q2T, self._token_dim) * self._scale
+        return part_scores(questions_QD, positives_QD, self._parts_Q2T, self._token_dim) * self._scale
 
     def _stop(self, stopped: Stopped) -> tuple[Tensor, Tensor]:
         questions_QD = self.questions_QD.detach() if stopped == "question" else self.questions_QD
@@ -122,7 +121,7 @@ class EncodedBatch:
         """Add the gradients of `loss`, a scalar made of the scores, to the encoders' parameters."""
         loss.backward(inputs=[leaf for leaf, _, _ in self._sides if leaf.requires_grad])
         reached = [
-            (graph, leaf.grad[piece.rows])
+            (graph, leaf.grad.index_select(0, machine.send(torch.tensor(piece.rows))))
             for leaf, pieces, graphs in self._sides
             if leaf.grad is not None
             for piece, graph in zip(pieces, graphs, strict=True)

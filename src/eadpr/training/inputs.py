@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 
 import numpy as np
+import pyarrow as pa
 
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Span
 from eadpr.text.answers import merge
 from eadpr.text.spans import overlapping, sentences
-from eadpr.training.encoder import TextEncoder
-from eadpr.training.example_set import ExampleSet
+from eadpr.training.encoder import TOKENISED_AT_ONCE, TextEncoder
+from eadpr.training.example_set import NUMBERS, ExampleSet
 
 QUESTION, PASSAGE = 0, 1  # tell the random streams of one seed apart
 CACHED = 1_000_000  # tokenised passages in memory, about 300 bytes each
@@ -97,11 +98,12 @@ def alternate(spans: Sequence[Span], length: int) -> list[Span]:
 
 def tokenise_questions(
     encoder: TextEncoder, questions: Sequence[str], *, shuffle_seed: int | None = None
-) -> list[np.ndarray]:
-    """Return the token ids of questions; with `shuffle_seed` their words are shuffled."""
+) -> pa.ChunkedArray:
+    """Return the token ids of questions, int32; with `shuffle_seed` their words are shuffled."""
     if shuffle_seed is not None:
         questions = [shuffle_words(text, shuffle_seed, QUESTION, i) for i, text in enumerate(questions)]
-    return [np.array(ids, np.int32) for ids in encoder.question_ids(questions)]
+    parts = (questions[i : i + TOKENISED_AT_ONCE] for i in range(0, len(questions), TOKENISED_AT_ONCE))
+    return pa.chunked_array([pa.array(encoder.question_ids(part), NUMBERS) for part in parts], NUMBERS)
 
 
 def shuffle_words(text: str, *seed: int) -> str:

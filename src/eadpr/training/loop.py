@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from eadpr.runtime import cache, files, parallel
+from eadpr.runtime import cache, files, machine, parallel
 from eadpr.runtime.progress import progress
 from eadpr.training import processes
 from eadpr.training.optimiser import Optimiser, multiplier, warmup_steps
@@ -23,21 +24,23 @@ from eadpr.training.state import Checkpoints, TrainingState
 
 AVERAGED = 100  # metrics.json has the mean of the last steps
 Report = Callable[[TrainingState], None]  # called after every step
+Values = dict[str, float | Tensor]
 
 
 class Task(NamedTuple):
     """The parts of a training that do not change. `section` is the name of `settings` in params.yaml.
 
     `lesson` makes the examples of a step by its number, in another thread while the step before is taken. `backward`
-    adds the gradients of a lesson, or none, and returns the values to log. `validate` is called after every
-    `validate_every` steps (0: none) and after the last; with `validate_first` or 0 steps before the first too.
+    adds the gradients of a lesson, or none, and returns the values to log: tensors, so that it waits for no card.
+    `validate` is called after every `validate_every` steps (0: none) and after the last; with `validate_first` or 0
+    steps before the first too.
     """
 
     section: str
     settings: Optimiser
     steps: int
     lesson: Callable[[int], Any]
-    backward: Callable[[TrainingState, Any], dict[str, float]]
+    backward: Callable[[TrainingState, Any], Values]
     validate: Callable[[TrainingState], None] | None = None
     validate_every: int = 0
     validate_first: bool = False
@@ -89,12 +92,16 @@ def run(
             take_step(state, task, next(lessons))
             interval = task.validate_every or task.steps
             if task.validate and (state.step % interval == 0 or state.step == task.steps):
+                log_step(state, task)
                 task.validate(state)
             if task.report:
+                log_step(state, task)
                 task.report(state)
             if checkpoints.due():
+                log_step(state, task)
                 checkpoints.save(state.as_dict())
             advance(1)
+        log_step(state, task)
 
 
 def take_step(state: TrainingState, task: Task, lesson: Any) -> None:
@@ -108,12 +115,25 @@ def take_step(state: TrainingState, task: Task, lesson: Any) -> None:
     values = task.backward(state, lesson)
     parameters = [p for group in state.optimizer.param_groups for p in group["params"]]
     processes.sum_gradients(parameters)
-    values["gradient"] = torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm).item()
-    check_finite(values, state.step + 1, section=task.section)
+    values["gradient"] = torch.nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
     state.optimizer.step()
     state.optimizer.zero_grad()
+    log_step(state, task)  # the step before, so that a card has work while its values are waited for
     state.step += 1
-    state.log("train", values)
+    state.unread = {name: v.to("cpu", non_blocking=True) if isinstance(v, Tensor) else v for name, v in values.items()}
+    if machine.device() == "cuda":
+        state.arrived = torch.cuda.current_stream().record_event()
+
+
+def log_step(state: TrainingState, task: Task) -> None:
+    """Log the values of the last step, unless they are. Raises ValueError where one is not finite."""
+    if state.unread:
+        if state.arrived is not None:
+            state.arrived.synchronize()
+        values = {name: v.item() if isinstance(v, Tensor) else v for name, v in state.unread.items()}
+        state.unread = {}
+        check_finite(values, state.step, section=task.section)
+        state.log("train", values)
 
 
 def check_finite(values: dict[str, float], step: int, *, section: str) -> None:

@@ -1,9 +1,9 @@
 """Training by the processes that torchrun started, or by this one alone where it started none.
 
-All make the same batches. Each encodes its share of a batch's rows and gets the other vectors from the other
-processes, so that all compute the same loss of the whole batch; each takes the gradients of its share back to the
-weights, and the sum over processes is the gradient of the batch. So W processes take the steps of one, up to rounding
-and to the units that are dropped out, and the loss does not know of them.
+All draw the same batches. Each tokenises and encodes its share of a batch's rows, and gets the other masks and vectors
+from the other processes, so that all compute the same loss of the whole batch; each takes the gradients of its share
+back to the weights, and the sum over processes is the gradient of the batch. So W processes take the steps of one, up
+to rounding and to the units that are dropped out, and the loss does not know of them.
 """
 
 import os
@@ -64,10 +64,20 @@ def first() -> bool:
     return rank() == 0
 
 
-def summed(values: Tensor) -> Tensor:
+def share() -> slice:
+    """Return which rows of a batch are this process's: every W-th."""
+    return slice(rank(), None, count())
+
+
+def new_group() -> Any:
+    """Return all processes as a group for a thread beside the main one, whose messages must not meet the others."""
+    return dist.new_group(backend="gloo") if count() > 1 else None
+
+
+def summed(values: Tensor, group: Any = None) -> Tensor:
     """Replace the values of each process by their sum over all processes, in place."""
     if count() > 1:
-        dist.all_reduce(values)
+        dist.all_reduce(values, group=group)
     return values
 
 
@@ -75,7 +85,7 @@ def sum_gradients(parameters: Sequence[Tensor]) -> None:
     """Give each parameter the sum of its gradients over all processes; without any it keeps None."""
     if count() == 1:
         return
-    present = torch.tensor([p.grad is not None for p in parameters], dtype=torch.float32, device=parameters[0].device)
+    present = torch.tensor([float(p.grad is not None) for p in parameters])  # of the CPU: no card is waited for
     reached = [p for p, some in zip(parameters, summed(present).tolist(), strict=True) if some]
     for parameter in reached:
         if parameter.grad is None:  # a process without rows of this encoder

@@ -32,6 +32,8 @@ class TrainingState:
         self.modules = list(dict.fromkeys(encoders))  # one where the encoder is shared
         self.optimizer = adamw(self.modules, settings)
         self.step = 0
+        self.unread: dict[str, float | Tensor] = {}  # of the last step, until they are logged
+        self.arrived: torch.cuda.Event | None = None  # when a card has computed them
         self.series: dict[str, list[tuple[int, float]]] = {}
         self.best = (float("inf"), float("inf"))  # average rank, and where ranks are equal the loss
         self.best_step: int | None = None

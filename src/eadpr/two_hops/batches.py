@@ -15,7 +15,7 @@ import torch
 
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.questions import read_questions
-from eadpr.training.batches import Batch, Batcher, batch_indices, draw
+from eadpr.training.batches import Batch, Batcher, draw, epochs
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import Encoders, TextEncoder
 from eadpr.training.example_set import ExampleSet
@@ -75,6 +75,7 @@ class HopBatcher(Batcher):
         self, hops: HopExamples, store: PassageStore, encoders: Encoders, loss: Loss, train: Train, *, query_tokens: int
     ) -> None:
         super().__init__(hops.examples, store, encoders, loss, train)
+        self._asked = epochs(hops.examples.times[::2], size=train.batch_size, seed=train.seed)
         self._unordered = hops.unordered
         self._second_hops = tokenise_second_hops(hops, store, encoders.question, query_tokens)
 
@@ -84,24 +85,24 @@ class HopBatcher(Batcher):
     def examples_of(self, questions: Sequence[int]) -> list[int]:
         return [2 * i + hop for hop in (0, 1) for i in questions]
 
-    def sampled(self, number: int, *, size: int, seed: int) -> Batch:
+    def sampled(self, number: int) -> Batch:
         """Make batch `number` (from 0) of an endless training; each time a question is asked, its negatives, and the
         order of the hops of a comparison, are drawn again."""
-        epoch, chosen = batch_indices(number, times=self.examples.times[::2], size=size, seed=seed)
+        epoch, chosen = self._asked(number)
         firsts, negatives = [], []
         for i, copy in chosen:
-            rows = self.examples.negatives[2 * i]
-            negatives.append(draw(rows, 2 * self._hard, seed=seed, epoch=epoch, example=i, copy=copy))
-            turned = self._unordered[i] and np.random.default_rng([seed, epoch, i, copy, ORDER]).integers(2)
+            rows = self.examples.negatives[2 * i].as_py()
+            negatives.append(draw(rows, 2 * self._hard, seed=self._seed, epoch=epoch, example=i, copy=copy))
+            turned = self._unordered[i] and np.random.default_rng([self._seed, epoch, i, copy, ORDER]).integers(2)
             firsts.append(2 * i + int(turned))
         return self._of_hops(firsts, negatives)
 
     def first(self, questions: Sequence[int]) -> Batch:
         """Make the batch of these questions, hops in their order, each with its first negatives."""
-        negatives = [self.examples.negatives[2 * i][: 2 * self._hard] for i in questions]
+        negatives = [self.examples.negatives[2 * i].as_py()[: 2 * self._hard] for i in questions]
         return self._of_hops([2 * i for i in questions], negatives)
 
-    def _of_hops(self, firsts: Sequence[int], negatives: Sequence[np.ndarray]) -> Batch:
+    def _of_hops(self, firsts: Sequence[int], negatives: Sequence[Sequence[int]]) -> Batch:
         seconds = [i ^ 1 for i in firsts]  # the other hop of each question
         hard = [rows[: self._hard] for rows in negatives] + [rows[self._hard :] for rows in negatives]
         batch = self.batch([*firsts, *seconds], hard)
