@@ -10,10 +10,8 @@ from eadpr.settings.command import stage
     out="C/outcomes/robustness/{generator}/{arm}",
 )
 def main(robustness, evaluate, encode, sets, machine, *, records, positives, ranking, model, duplicates, out):
-    from eadpr.robustness.evaluate import RobustnessInputs, RobustnessSettings, run
+    from eadpr.robustness.evaluate import run
 
-    inputs = RobustnessInputs(
-        records=records, positives=positives, ranking=ranking, model=model, near_duplicates=duplicates
-    )
-    count = run(inputs, out, RobustnessSettings(robustness, evaluate, encode, sets, machine))
+    folders = {"records": records, "positives": positives, "ranking": ranking, "model": model}
+    count = run(robustness, evaluate, encode, sets, machine, **folders, near_duplicates=duplicates, out=out)
     return f"robustness: {out.name} against {count:,} near-duplicates by {duplicates.name}"

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MADE
 from eadpr.report.config import MeasuredBy
 from eadpr.robustness.config import NearDuplicate, Robustness
-from eadpr.robustness.evaluate import Joined, RobustnessInputs, RobustnessSettings, run
+from eadpr.robustness.evaluate import Joined, run
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.runtime.machine import Machine
@@ -41,9 +42,8 @@ QUESTIONS = [
     small.question("b", "w2 w3 capital", ["w2 w3", "w7"]), small.question("c", "ada born", [r"w1\d"], "regex"),
     small.question("d", "w5 w6", []), small.question("e", "w8 was born w9", []),
 ]  # fmt: skip
-SETTINGS = RobustnessSettings(
-    Robustness(counts=COUNTS), EVALUATE, Encode(**small.ENCODE), Sets(**small.SETS), Machine(**small.MACHINE),
-)  # fmt: skip
+ENCODE, HARDWARE, SETS = Encode(**small.ENCODE), Machine(**small.MACHINE), Sets(**small.SETS)
+SETTINGS = (Robustness(counts=COUNTS), EVALUATE, ENCODE, SETS, HARDWARE)
 
 
 def write_near_duplicates(folder: Path, best_of_a: str) -> None:
@@ -71,16 +71,17 @@ def arm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("arm")
     records = small.write_records(folder / "records", small.passages(), QUESTIONS, train=1)
     model = small.write_model(folder / "model")
-    options = {"hardware": SETTINGS.hardware}
-    encode(records / "passages.parquet", model, folder / "vectors", settings=SETTINGS.encode, **options)
+    encode(records / "passages.parquet", model, folder / "vectors", settings=ENCODE, hardware=HARDWARE)
     wanted = Retrieve(**small.RETRIEVE)
-    retrieve(records, model, folder / "vectors", folder / "ranking", settings=wanted, sets=SETTINGS.sets, **options)
+    retrieve(records, model, folder / "vectors", folder / "ranking", settings=wanted, sets=SETS, hardware=HARDWARE)
     ranked = tables.rows(folder / "ranking" / "evaluate.parquet", Ranked)
     best_of_a = next(row.passage_id for row in ranked if row.question_id == "a")
     write_near_duplicates(folder / "near", best_of_a)
     files.write_json(folder / "near" / "report.json", REPORTED)
     positives = third_of(folder / "ranking", folder / "positives")
-    return RobustnessInputs(records, positives, folder / "ranking", model, folder / "near")
+    return SimpleNamespace(
+        records=records, positives=positives, ranking=folder / "ranking", model=model, near_duplicates=folder / "near"
+    )
 
 
 def third_of(ranking: Path, folder: Path) -> Path:
@@ -116,7 +117,8 @@ def first_ranks(order: list[int], question, added: list[NearDuplicate], count: i
 
 def check_rankings(arm, folder: Path, expected: list[list[list[int]]]) -> None:
     """Rankings of the stage against ranks of rows, for each count but 0; rows behind the corpus's were added."""
-    joined, corpus = Joined(arm, SETTINGS, QUESTIONS[1:], folder), small.passages()
+    joined, corpus = Joined(QUESTIONS[1:], arm.ranking, arm.model, EVALUATE.depth), small.passages()
+    joined.add(arm.near_duplicates, COUNTS[-1], folder, ENCODE, HARDWARE)
     for ranked, count in zip(expected[1:], COUNTS[1:], strict=True):
         rows = list(joined.rank(count))
         asked = zip(QUESTIONS[1:], ranked, strict=True)
@@ -149,12 +151,11 @@ def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None
 def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path):
     """The corpus with the near-duplicates behind it, all scored in float64 and sorted; those that hold an answer of the
     question leave its ranking."""
-    run(arm, tmp_path / "out", SETTINGS)
+    run(*SETTINGS, **vars(arm), out=tmp_path / "out")
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
     tables.write(tmp_path / "added.parquet", Passage, passages)
-    options = {"settings": SETTINGS.encode, "hardware": SETTINGS.hardware}
-    encode(tmp_path / "added.parquet", arm.model, tmp_path / "added", **options)
+    encode(tmp_path / "added.parquet", arm.model, tmp_path / "added", settings=ENCODE, hardware=HARDWARE)
     vectors = np.concatenate(
         [Vectors(folder).take(np.arange(n)) for folder, n in
          ((arm.ranking.with_name("vectors"), len(small.passages())), (tmp_path / "added", len(added)))]
@@ -176,7 +177,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
 def test_a_generator_that_made_nothing_is_named(arm, tmp_path):
     tables.write(tmp_path / "none" / "near_duplicates.parquet", NearDuplicate, [])
     with pytest.raises(ValueError, match=r"is empty; take none out of robustness\.generators"):
-        run(arm._replace(near_duplicates=tmp_path / "none"), tmp_path / "out", SETTINGS)
+        run(*SETTINGS, **vars(arm) | {"near_duplicates": tmp_path / "none"}, out=tmp_path / "out")
 
 
 # The report

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.evaluate import COUNTS, ranking_values
@@ -33,64 +32,50 @@ from eadpr.training.encoder import load
 Hit = tuple[str | int, float]  # a passage's id, or the row of a near-duplicate; its score
 
 
-class RobustnessInputs(NamedTuple):
-    """Folders; `ranking` and `model` are the arm's."""
-
-    records: Path
-    positives: Path
-    ranking: Path
-    model: Path
-    near_duplicates: Path
-
-
-class RobustnessSettings(NamedTuple):
-    robustness: Robustness
-    evaluate: Evaluate
-    encode: Encode
-    sets: Sets
-    hardware: Machine
-
-
-def run(inputs: RobustnessInputs, out: Path, settings: RobustnessSettings) -> int:
+def run(
+    robustness: Robustness, evaluate: Evaluate, encoding: Encode, sets: Sets, hardware: Machine, *, records: Path,
+    positives: Path, ranking: Path, model: Path, near_duplicates: Path, out: Path,
+) -> int:  # fmt: skip
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
-    every question in the corpus, and the report of their generator. Return the number of near-duplicates joined.
+    every question in the corpus, and the report of their generator. `ranking` and `model` are the arm's. Return the
+    number of near-duplicates joined.
     """
-    evaluated = load_questions(inputs.records, settings.sets.evaluate)
+    evaluated = load_questions(records, sets.evaluate)
     with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:
-        joined = Joined(inputs, settings, list(evaluated.records(inputs.records)), Path(temporary))
-        for count in settings.robustness.counts:
-            ranking = inputs.ranking
+        joined = Joined(list(evaluated.records(records)), ranking, model, evaluate.depth)
+        joined.add(near_duplicates, robustness.counts[-1], Path(temporary), encoding, hardware)
+        for count in robustness.counts:
+            changed = Path(temporary) / str(count) if count else ranking
             if count:
-                ranking = Path(temporary) / str(count)
-                tables.write(ranking / "evaluate.parquet", Ranked, joined.rank(count))
-            values = ranking_values(evaluated, inputs.records, inputs.positives, ranking, settings.evaluate)
+                tables.write(changed / "evaluate.parquet", Ranked, joined.rank(count))
+            values = ranking_values(evaluated, records, positives, changed, evaluate)
             quality = {metric: value for metric, value in values.items() if metric not in COUNTS}
             write(folder / f"{count}.parquet", evaluated, quality)
-        shutil.copyfile(inputs.near_duplicates / "report.json", folder / MADE)
+        shutil.copyfile(near_duplicates / "report.json", folder / MADE)
     return len(joined.added)
 
 
 class Joined:
     """An arm's rankings of the questions with the near-duplicates, sorted by number, that join the corpus."""
 
-    def __init__(
-        self, inputs: RobustnessInputs, settings: RobustnessSettings, questions: list[Question], temporary: Path
-    ) -> None:
-        table, most = inputs.near_duplicates / "near_duplicates.parquet", settings.robustness.counts[-1]
+    def __init__(self, questions: list[Question], ranking: Path, model: Path, depth: int) -> None:
+        ranked = groupby(tables.rows(ranking / "evaluate.parquet", Ranked), key=attrgetter("question_id"))
+        self._ranked = {question_id: [(row.passage_id, row.score) for row in rows] for question_id, rows in ranked}
+        self._questions, self._model, self._depth, self._matcher = questions, model, depth, AnswerMatcher()
+        encoder = load(model, "question").to(machine.device())
+        self._questions_QD = embed(encoder, encoder.question_ids([question.question for question in questions]))
+
+    def add(self, near_duplicates: Path, most: int, folder: Path, encoding: Encode, hardware: Machine) -> None:
+        """Encode the first `most` near-duplicates of every question, in a folder for that."""
+        table = near_duplicates / "near_duplicates.parquet"
         rows = (row for row in tables.rows(table, NearDuplicate) if row.number < most)
         self.added = sorted(rows, key=attrgetter("number"))
         if not self.added:
-            raise ValueError(f"{table} is empty; take {inputs.near_duplicates.name} out of robustness.generators")
-        ranked = groupby(tables.rows(inputs.ranking / "evaluate.parquet", Ranked), key=attrgetter("question_id"))
-        self._ranked = {question_id: [(row.passage_id, row.score) for row in rows] for question_id, rows in ranked}
-        self._questions, self._depth, self._matcher = questions, settings.evaluate.depth, AnswerMatcher()
-        encoder = load(inputs.model, "question").to(machine.device())
-        self._questions_QD = embed(encoder, encoder.question_ids([question.question for question in questions]))
+            raise ValueError(f"{table} is empty; take {near_duplicates.name} out of robustness.generators")
         texts = [Passage(f"{row.question_id}#{row.number}", row.title, row.text, None) for row in self.added]
-        passages, vectors = temporary / "passages.parquet", temporary / "vectors"
-        tables.write(passages, Passage, texts)
-        encode(passages, inputs.model, vectors, settings=settings.encode, hardware=settings.hardware)
-        self._vectors = Vectors(vectors)
+        tables.write(folder / "passages.parquet", Passage, texts)
+        encode(folder / "passages.parquet", self._model, folder / "vectors", settings=encoding, hardware=hardware)
+        self._vectors = Vectors(folder / "vectors")
 
     def rank(self, count: int) -> Iterator[Ranked]:
         """Yield the passages among the best of the corpus and the first `count` near-duplicates of every question,
