@@ -37,11 +37,6 @@ def select_columns(settings: ReportArms) -> list[str]:
     ]
 
 
-def choose_arm(settings: ReportArms) -> str:
-    """Return the arm that a headline is about where validation prefers none: the last that was trained."""
-    return [UNTRAINED, *(arm for arm in settings.trainings if arm != UNTRAINED)][-1]
-
-
 def sentences(
     name: str, means: pd.DataFrame, outcomes: Mapping[str, Outcomes], settings: ReportArms, best: str
 ) -> list[str]:

@@ -15,10 +15,10 @@ import pandas as pd
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED
 from eadpr.evaluation.kinds import positions
 from eadpr.report import plots
-from eadpr.report.config import ReportArms, ReportInputs
+from eadpr.report.config import UNTRAINED, ReportArms, ReportInputs
 from eadpr.report.counts import counts_page
 from eadpr.report.headline import FILE as HEADLINE
-from eadpr.report.headline import choose_arm, headline, sentences
+from eadpr.report.headline import headline, sentences
 from eadpr.report.notes import NOTES, command_for_few, note_few, note_kept, note_lower, note_validation, read_validation
 from eadpr.report.summary import load_rows, nest_means, select_set
 from eadpr.report.tables import score_table, share_longer, tables_of_set
@@ -46,13 +46,14 @@ def run(
     lower = {name: note_lower(name, measured.outcomes, settings, out.name) for name in sets.evaluate}
     preferred = note_validation(inputs.training, [*settings.trainings])
     validation = read_validation(inputs.training, [*settings.trainings])
-    best = validation.preferred if validation else choose_arm(settings)
+    trained = [arm for arm in settings.trainings if arm != UNTRAINED] or [UNTRAINED]
+    best = validation.preferred if validation else trained[-1]
     summaries = {name: sentences(name, means, measured.outcomes, settings, best) for name in sets.evaluate}
     records = files.read_json(inputs.records / "report.json")
     warnings = [f"{records['unheld']}."] if records.get("unheld") else []
     if few := note_few(records["sets"], sets):
-        trained = [records["sets"][name] for name in sets.train]
-        answered = any(counts["without_answers"] < counts["questions"] for counts in trained)
+        learnt = [records["sets"][name] for name in sets.train]
+        answered = any(counts["without_answers"] < counts["questions"] for counts in learnt)
         warnings.append(f"{few} What works: `{command_for_few(out.name, answers=answered)}`")
     warnings += preferred
     parts = [f"# {out.name}: {passages:,} passages", *warnings]
@@ -85,14 +86,11 @@ def headlines(
 ) -> dict[str, dict[str, float]]:
     """Return what `dvc metrics diff` compares: for every row the table's columns and nDCG, without uncontrolled
     awareness, of the question set `name`; and the accuracy of the evidence."""
-    uncontrolled = AWARENESS.keys() - CONTROLLED
-    shown = {}
-    for row, sets in by_row.items():
-        shown[row] = {
-            metric: value
-            for metric, value in sets[name].items()
-            if (metric in columns or metric.startswith("ndcg")) and metric not in uncontrolled
-        }
+    compared = {*columns} - (AWARENESS.keys() - CONTROLLED)
+    shown = {
+        row: {metric: value for metric, value in sets[name].items() if metric in compared or metric.startswith("ndcg")}
+        for row, sets in by_row.items()
+    }
     evidence = files.read_json(accuracy).get(name, {}).get("pseudo", {})
     if "accuracy" in evidence:
         shown["evidence"] = {"accuracy": evidence["accuracy"]}
