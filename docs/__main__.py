@@ -119,4 +119,4 @@ def _put(path: Path, content: bytes) -> None:
 
 if __name__ == "__main__":
     write(ROOT / "site" / "pages")
-    schema.FILE.write_text(schema.text(), encoding="utf-8")
+    schema.write()

@@ -1,12 +1,15 @@
-"""The JSON schema of params.yaml, by which editors complete and check it; `make docs` writes it."""
+"""The JSON schemas of params.yaml and of a collection's file, by which editors complete and check them.
+
+`make docs` writes them; a file's first line names its schema.
+"""
 
 import json
 from typing import Any
 
 from docs import reference
-from eadpr.settings.model import Layout, Settings
+from eadpr.settings.model import Collection, Layout, Settings
 
-FILE = reference.ROOT / "docs" / "params.schema.json"
+FOLDER = reference.ROOT / "docs"
 
 
 def schema() -> dict[str, Any]:
@@ -30,9 +33,21 @@ def schema() -> dict[str, Any]:
     return made
 
 
-def text() -> str:
+def of_collection() -> dict[str, Any]:
+    """Return the schema of a file of data/collections, whose settings are sections of params.yaml."""
+    whole, made = schema(), Collection.model_json_schema()
+    sections = {name: whole["properties"][name] for name in Settings.model_fields}
+    made["properties"]["settings"] = {"type": "object", "properties": sections, "additionalProperties": False}
+    return made | {"$schema": whole["$schema"], "$defs": whole["$defs"] | made["$defs"]}
+
+
+def write() -> None:
+    for name, made in (("params", schema()), ("collection", of_collection())):
+        (FOLDER / f"{name}.schema.json").write_text(text(made), encoding="utf-8")
+
+
+def text(made: dict[str, Any]) -> str:
     """Return the file's content, a line for each kind of section."""
-    made = schema()
     kinds = [f"{json.dumps(name)}: {json.dumps(made['$defs'][name], ensure_ascii=False)}" for name in made["$defs"]]
     head = json.dumps({name: value for name, value in made.items() if name != "$defs"})
     return head.removesuffix("}") + ', "$defs": {\n' + ",\n".join(kinds) + "\n}}\n"

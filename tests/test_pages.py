@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import typer
 from dvc.cli.parser import get_main_parser
+from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
-from docs import one_batch, paper_tables, reference, study_tables
+from docs import one_batch, paper_tables, reference, schema, study_tables
 from docs.__main__ import MADE, check_nav, explained, linked, place, write
 from docs.numbers import share
 from eadpr.__main__ import COMMANDS
@@ -133,6 +134,13 @@ def test_a_term_has_a_tooltip_where_it_first_stands_in_text():
 def test_names_with_numbers_dates_commits_code_and_tables_are_no_numbers_of_a_page():
     text = "word " * 193 + "4.5 [+1.0, −2] 30 %, Table 2, top-1 of 2026-11-28 at 1a2b3c4, `7`\n| 8 | 9 |\n"
     assert share(text) == pytest.approx(2, abs=0.1)
+
+
+def test_editors_find_nothing_wrong_in_the_files_as_they_are():
+    files = {ROOT / "params.yaml": schema.schema()}
+    files |= dict.fromkeys((ROOT / COLLECTIONS).glob("*.yaml"), schema.of_collection())
+    for path, made in files.items():
+        assert [error.message for error in Draft202012Validator(made).iter_errors(read_yaml(path))] == []
 
 
 def test_every_setting_of_params_stands_in_the_reference():

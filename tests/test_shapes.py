@@ -13,7 +13,7 @@ import pytest
 from eadpr.corpus.formats import documents
 from eadpr.settings.yaml import read_yaml
 from eadpr.storage.questions import grades
-from tests.corpus_toy import prepared
+from tests.corpus_toy import OF_PASSAGES, prepared
 from tests.repository import ROOT
 from tests.test_own_files import run
 
@@ -250,11 +250,7 @@ def test_gold_offsets_name_the_positives_of_questions_that_name_none(tmp_path):
         },
     )
     of = {"set": "s", "split": "test"}
-    files = [
-        {"kind": "passages", "path": "p.tsv"},
-        {"kind": "questions", "path": "q.csv", **of},
-        {"kind": "gold", "path": "g.jsonl", **of},
-    ]
+    files = [OF_PASSAGES, {"kind": "questions", "path": "q.csv", **of}, {"kind": "gold", "path": "g.jsonl", **of}]
     records, _ = prepared(tmp_path, *files, format="dpr")
     (context,) = pq.read_table(records / "contexts.parquet").to_pylist()
     assert (context["question_id"], context["passage_id"], context["role"]) == ("s/test:1", "2", "positive")

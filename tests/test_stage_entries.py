@@ -44,6 +44,12 @@ def test_what_a_command_prints_is_not_obeyed():
     assert shown == "a\\x1b]0;title\\x07b\nc\\u202e\n"
 
 
+def test_a_table_is_drawn_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    app(lambda: "| a |\n|---|\n| b |\n")(args=[], standalone_mode=False)
+    assert "|---|" not in capsys.readouterr().out
+
+
 def test_a_stage_is_settled_before_its_work(tmp_path, monkeypatch):
     did = []
     monkeypatch.setattr("eadpr.runtime.machine.settle", lambda machine: did.append(machine.threads))

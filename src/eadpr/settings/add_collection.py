@@ -28,6 +28,7 @@ from eadpr.storage import tables
 from eadpr.storage.records import Context, Passage, Question, SetMember
 
 COLLECTION = r"[a-z0-9][a-z0-9-]*"
+SCHEMA = "# yaml-language-server: $schema=../../docs/collection.schema.json\n"  # for editors
 EXAMPLES = 3  # records shown of a new collection
 LOOKED_AT = 100  # rows in which a column is looked at
 
@@ -79,7 +80,7 @@ def add_own(
         _copy(name, inputs.paths, params)
         text = io.StringIO()
         YAML().dump(block, text)  # the form in which `dvc exp run -S` writes it, which then changes only what it sets
-        write_text(file, text.getvalue())
+        write_text(file, SCHEMA + text.getvalue())
     held_out = any("test_share" in entry for entry in block["source"]["files"])
     few = note_few(report["sets"], Sets(**block["sets"]))
     return Added(folder, file, answers, not answers and not gold, held_out, report, few)

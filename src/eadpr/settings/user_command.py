@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,12 @@ def app(main: Callable[..., str | None]) -> typer.Typer:
 
     @functools.wraps(main)
     def print_result(*args: object, **options: object) -> None:
-        if (text := main(*args, **options)) is not None:
+        text = main(*args, **options) or ""
+        if "\n|" in text and sys.stdout.isatty():  # a table of Markdown
+            from rich import console, markdown
+
+            console.Console().print(markdown.Markdown(printable(text)))
+        elif text:
             typer.echo(printable(text.removesuffix("\n")))
 
     # Rich, which Typer prints help with unless told, takes longer to import than all else that a command's help needs.

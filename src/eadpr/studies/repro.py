@@ -42,8 +42,8 @@ def offer_baseline(metrics: Path) -> str:
         return ""
     return (
         "These figures are not the committed ones: with the same code and settings, they differ by processor."
-        " `dvc metrics diff` compares with your own after\n"
-        f"  git commit -m 'Figures of this machine' dvc.lock {metrics}\n\n"
+        " `dvc metrics diff` compares with your own after\n\n"
+        f"    git commit -m 'Figures of this machine' dvc.lock {metrics}\n\n"
     )
 
 
