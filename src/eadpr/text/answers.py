@@ -108,8 +108,8 @@ class AnswerMatcher:
                 needles_by_token[max(needle.split(), key=len, default="")].append((needle, row))
         for column, text in enumerate(map(self._padded, texts)):
             for token in needles_by_token.keys() & ["", *text.split()]:
-                rows = [row for needle, row in needles_by_token[token] if needle in text]
-                table[rows, column] = True
+                for needle, row in needles_by_token[token]:
+                    table[row, column] |= needle in text
         return table
 
     def _holds(self, text: str, needles: list[tuple[str, str]]) -> bool:
