@@ -169,36 +169,17 @@ def test_what_is_no_checkpoint_is_refused(state_type, tmp_path):
         read_weights(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("tensor", [
-    torch.zeros(1).expand(2**40), torch.empty(2, device="meta"), torch.ones(2, 2).to_sparse(),
-    torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
-])  # fmt: skip
-def test_a_tensor_without_numbers_of_its_own_is_named(tmp_path, tensor):
-    torch.save({"a": tensor}, tmp_path / "pytorch_model.bin")
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(ValueError, match=r"pytorch_model\.bin: a is sparse, quantised or without"):
-        convert_folder(tmp_path, tmp_path / "new")
-
-
-def test_weights_in_two_files_and_links_to_elsewhere_are_refused(tmp_path):
+def test_links_to_elsewhere_are_refused_but_for_those_of_the_hubs_cache(tmp_path):
     (tmp_path / "blobs").mkdir()
-    folder = tmp_path / "snapshots" / "abc"  # as in the hub's cache, whose links are followed
+    folder = tmp_path / "snapshots" / "abc"
     folder.mkdir(parents=True)
     (tmp_path / "blobs" / "1").write_text('{"model_type": "bert"}')
     (folder / "config.json").symlink_to("../../blobs/1")
     torch.save({"a": torch.ones(2), "b": torch.ones(2)}, folder / "pytorch_model.bin")
     assert convert_folder(folder, tmp_path / "whole") == 4
-    torch.save({"a": torch.ones(2)}, folder / "pytorch_model-1.bin")
-    with pytest.raises(ValueError, match=r"pytorch_model\.bin holds a, as another file does"):
-        convert_folder(folder, tmp_path / "twice")
-    (folder / "pytorch_model-1.bin").unlink()
     (folder / "vocab.txt").symlink_to("/etc/hostname")
     with pytest.raises(ValueError, match=r"vocab\.txt is a link to a file outside"):
         convert_folder(folder, tmp_path / "linked")
-    for config in ("no JSON", "[]", "{}", '{"a":' * 100_000):
-        (tmp_path / "blobs" / "1").write_text(config)
-        with pytest.raises(ValueError, match=r"abc: its config\.json cannot be read"):
-            convert_folder(folder, tmp_path / "unread")
 
 
 def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy, tmp_path):

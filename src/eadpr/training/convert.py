@@ -7,6 +7,7 @@
 
 import re
 import shutil
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -45,7 +46,7 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
     tensors and plain values in it, and for weights that are missing, not known, or of another shape.
     """
     _refuse_existing(out)
-    weights = read_all(checkpoints)
+    weights = dict(ChainMap(*map(read_weights, checkpoints)))
     source = ", ".join(map(str, checkpoints))
     with as_value_error(f"no config and tokenizer could be loaded from {architecture!r}"):
         config = AutoConfig.from_pretrained(architecture, trust_remote_code=False)
@@ -72,7 +73,7 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
 def convert_folder(source: Path, out: Path) -> int:
     """Copy the model folder `source` to `out` with its `*.bin` weights as safetensors; return the number of parameters.
 
-    Memory: the weights twice. Weights that are missing are found when the folder is loaded.
+    Memory: the weights twice. What is missing, or not right, is found when the folder is loaded.
     """
     _refuse_existing(out)
     parts = sorted(source.glob("pytorch_model*.bin"))
@@ -80,11 +81,9 @@ def convert_folder(source: Path, out: Path) -> int:
         raise ValueError(f"{source} is no model folder with pickled weights: config.json and pytorch_model*.bin")
     if (source / "modules.json").exists():
         raise ValueError(f"{source} is sentence-transformers' own; load it there and save it again, as safetensors")
-    with as_value_error(f"{source}: its config.json cannot be read"):
-        AutoConfig.from_pretrained(source, trust_remote_code=False)
     blobs = source.resolve().parent.with_name("blobs")  # where the links of a snapshot in the hub's cache lead
     # Tied weights are views of one tensor, which safetensors does not write.
-    weights = {key: value.clone() for key, value in read_all(parts).items()}
+    weights = {key: value.clone() for path in parts for key, value in read_weights(path).items()}
     with files.new_folder(out) as folder:
         for path in source.iterdir():
             if path.suffix in READ and not path.name.endswith((".safetensors", ".bin.index.json")):
@@ -98,16 +97,6 @@ def convert_folder(source: Path, out: Path) -> int:
 def _refuse_existing(out: Path) -> None:
     if out.exists():
         raise ValueError(f"{out} exists; delete it, or choose another folder for the converted model")
-
-
-def read_all(paths: Sequence[Path]) -> dict[str, Tensor]:
-    weights: dict[str, Tensor] = {}
-    for path in paths:
-        part = read_weights(path)
-        if twice := sorted(weights.keys() & part.keys()):
-            raise ValueError(f"{path} holds {twice[0]}, as another file does; give one of them")
-        weights |= part
-    return weights
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -130,13 +119,4 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     pairs = content.items() if isinstance(content, Mapping) else [(None, None)]
     if not all(isinstance(name, str) and isinstance(value, Tensor) for name, value in pairs):
         raise ValueError(f"{path} holds no weights by name; give DPR's .cp or a state dict")
-    if unlike := [name for name, value in content.items() if not _is_plain(value)]:
-        raise ValueError(f"{path}: {unlike[0]} is sparse, quantised or without numbers of its own; save plain weights")
     return dict(content)
-
-
-def _is_plain(value: Tensor) -> bool:
-    """Tell a tensor that holds each of its numbers from one that is sparse, quantised, an outline or expanded."""
-    if value.layout != torch.strided or value.is_meta or value.is_quantized:
-        return False
-    return value.nbytes <= value.untyped_storage().nbytes()
