@@ -13,7 +13,7 @@ from eadpr.runtime import cache, files, jobs, machine
 from eadpr.runtime.machine import Machine
 from eadpr.search import encode as encoding
 from eadpr.search.config import Encode
-from eadpr.search.vectors import Vectors, shard_ranges
+from eadpr.search.vectors import Vectors
 from eadpr.settings.resolve import load
 from eadpr.storage import tables
 from eadpr.storage.records import Passage
@@ -61,12 +61,6 @@ def test_every_row_is_its_passage_encoded_alone(passages, model, tmp_path):
     for i, passage in enumerate(rows):
         alone = encoding.embed(encoder, encoder.passage_ids([passage.title], [passage.text]))[0]
         np.testing.assert_allclose(stored.take(np.array([i]))[0], alone, rtol=2e-3, atol=2e-3)
-
-
-def test_windows_keep_within_shards_and_miss_nothing(passages):
-    shards = [list(encoding.read_windows(passages, SETTINGS, *span)) for span in shard_ranges(37, 16)]
-    assert [[len(window) for window in windows] for windows in shards] == [[8, 8], [8, 8], [5]]
-    assert [row for windows in shards for w in windows for row in w] == [p[:3] for p in small.passages()]
 
 
 @pytest.mark.parametrize(("cards", "workers"), [(1, 3), (2, 1), (3, 2)])

@@ -31,10 +31,6 @@ RESCORED = {"cpu": 1 << 23, "cuda": 1 << 28}
 MULTIPLIED = {"cpu": 1 << 19, "cuda": 1 << 28}  # components multiplied at a time, as many as stay in a CPU's cache
 
 
-# A block of float16 passages (P, D) and K to the scores and rows, (Q, K) each, of its K best for every question.
-Nearest = Callable[[torch.Tensor, int], tuple[np.ndarray, np.ndarray]]
-
-
 class Hits(NamedTuple):
     """The best passages, (Q, depth), best first; row -1 and score -inf fill the end if the corpus is smaller."""
 
@@ -87,22 +83,22 @@ def split_questions(questions: np.ndarray, depth: int) -> list[np.ndarray]:
     return np.split(questions, range(size, len(questions), size))
 
 
-def _by_faiss(questions: np.ndarray) -> Nearest:
+def _by_faiss(questions: np.ndarray) -> Callable[[torch.Tensor, int], Sequence[np.ndarray]]:
+    """Return the function from a block of float16 passages (P, D) and K to scores and rows (Q, K) of the K best."""
     import faiss
 
     faiss.omp_set_num_threads(torch.get_num_threads())
     return lambda block, size: faiss.knn(questions, block.numpy().astype(np.float32), size, faiss.METRIC_INNER_PRODUCT)
 
 
-def _by_torch(questions: np.ndarray, device: str) -> Nearest:
+def _by_torch(questions: np.ndarray, device: str) -> Callable[[torch.Tensor, int], Sequence[np.ndarray]]:
     parts = torch.from_numpy(questions).to(device).split(BLOCK_QUESTIONS)
 
     @torch.inference_mode()
-    def nearest(block: torch.Tensor, size: int) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(block: torch.Tensor, size: int) -> Sequence[np.ndarray]:
         passages_DP = block.to(device, non_blocking=True).float().T
         best = [torch.mm(part_QD, passages_DP).topk(size, dim=1) for part_QD in parts]
-        scores, rows = (torch.cat(part).cpu().numpy() for part in zip(*best, strict=True))
-        return scores, rows
+        return [torch.cat(part).cpu().numpy() for part in zip(*best, strict=True)]
 
     return nearest
 

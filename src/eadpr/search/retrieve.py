@@ -25,7 +25,6 @@ from eadpr.training.config import AUTO, settings_of
 from eadpr.training.encoder import load, load_pair
 
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
-NOTHING = tables.schema(MatchedSentence).empty_table()
 PART_QUESTIONS = 8_192  # the same by sentence or token; 0.4 GB at 32 tokens of 384 dimensions
 
 
@@ -47,8 +46,9 @@ def retrieve(
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
         ids, asked = [q.id for q in questions], [q.question for q in questions]
         hits = searcher.search(asked, f"retrieve {part}")
-        keep = part == "evaluate" and settings.sentences > 0
-        return make_table(ids, passage_ids, hits), searcher.match(hits, ids, asked) if keep else NOTHING
+        if part == "evaluate" and settings.sentences > 0:
+            return make_table(ids, passage_ids, hits), searcher.match(hits, ids, asked)
+        return make_table(ids, passage_ids, hits), tables.schema(MatchedSentence).empty_table()
 
     block = PART_QUESTIONS if searcher.by_part else QUESTIONS
     record_types = {".": Ranked, SENTENCES.parent: MatchedSentence}
