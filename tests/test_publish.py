@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import runpy
 import sys
 from functools import partial
 from types import SimpleNamespace
@@ -127,11 +128,10 @@ def test_the_cards_code_scores_as_the_pipeline(tmp_path):
     check_scores(left, *vectors_of(made / "models" / "arm", texts(made)))
 
 
-def test_the_card_of_an_arm_of_tokens_scores_as_the_pipeline(tmp_path):
+def test_the_card_of_an_arm_of_tokens_and_vector_databases_score_as_the_pipeline(tmp_path, monkeypatch):
     made = make(tmp_path)
-    write_json(made / "models" / "arm" / "encoder.json", json.loads(
-        (made / "models" / "arm" / "encoder.json").read_text()
-    ) | {"unit": "token"})  # fmt: skip
+    path = made / "models" / "arm" / "encoder.json"
+    write_json(path, json.loads(path.read_text()) | {"unit": "token"})
     publish(made, tmp_path / "published")
     left = run_card(tmp_path / "published", texts(made))
     titles, bodies = zip(*texts(made), strict=True)
@@ -142,6 +142,12 @@ def test_the_card_of_an_arm_of_tokens_scores_as_the_pipeline(tmp_path):
     asked = left["model"].encode_query(left["asked"])
     sums = maxsim(asked, left["model"].encode_document(left["passages"]))  # ColBERT's
     np.testing.assert_allclose(sums, ours * np.array([[len(tokens)] for tokens in asked]), atol=1e-4, rtol=0)
+    (tmp_path / "texts").write_text("\n".join(left["passages"]))
+    words = [str(tmp_path / "published"), str(tmp_path / "texts"), left["asked"][0]]
+    monkeypatch.setattr(sys, "argv", ["search_tokens", *words])
+    found = runpy.run_path(str(ROOT / "examples" / "search_tokens.py"))
+    best = [(row, pytest.approx(ours[0, row], abs=1e-5)) for row in np.argsort(-ours[0], kind="stable")[:3]]
+    assert (found["of_qdrant"], found["of_lancedb"]) == (best, best)
 
 
 @pytest.mark.parametrize(("unit", "shared", "vectors"), [
