@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from eadpr.studies import experiment, page, provenance
-from eadpr.studies.command import main
+from eadpr.studies.command import complete_studies, main
 from tests import small_collection
 from tests.repository import ROOT
 from tests.small_pipeline import ran
@@ -92,6 +92,7 @@ def test_a_checkout_that_is_not_as_committed_is_named(project, monkeypatch):
 
 
 def test_a_failed_run_ends_with_its_code_and_writes_no_page(project, monkeypatch, capsys):
+    assert complete_studies("001-table7") == ["001-table7"]
     study(show=True)
     assert capsys.readouterr().out.startswith("dvc exp run --temp -S ")
     assert not (project / "words").exists(), "it is shown and not run"
