@@ -37,9 +37,6 @@ class ArmSettings(NamedTuple):
 def task(batcher: Batcher, validation: Batcher, settings: ArmSettings, steps: int) -> Task:
     train, chosen = settings.train, choose_validation(validation, settings.train)
 
-    def lesson(step: int) -> Batch:
-        return batcher.sampled(step)
-
     def validate_state(state: TrainingState) -> None:
         if chosen:
             measures = validate(state.encoders, validation, chosen, settings)
@@ -48,7 +45,7 @@ def task(batcher: Batcher, validation: Batcher, settings: ArmSettings, steps: in
                 state.keep_if_best(measures.average_rank, measures.nll)
 
     return Task(
-        "train", train, steps, lesson, partial(backward, settings=settings), validate=validate_state,
+        "train", train, steps, batcher.sampled, partial(backward, settings=settings), validate=validate_state,
         validate_every=train.validate_every, validate_first=train.keep == "best",
     )  # fmt: skip
 

@@ -31,9 +31,9 @@ class Task(NamedTuple):
     """The parts of a training that do not change. `section` is the name of `settings` in params.yaml.
 
     `lesson` makes the examples of a step by its number, in another thread while the step before is taken. `backward`
-    adds the gradients of a lesson, or none, and returns the values to log: tensors, so that it waits for no card.
-    `validate` is called after every `validate_every` steps (0: none) and after the last; with `validate_first` or 0
-    steps before the first too.
+    adds the gradients of a lesson, or none, and returns the values to log, which a card may still compute. `validate`
+    is called after every `validate_every` steps (0: none) and after the last; with `validate_first` or 0 steps before
+    the first too.
     """
 
     section: str
