@@ -235,7 +235,6 @@ def test_modules_that_are_not_known_are_refused_by_name(tmp_path, edit, said):
     (POOLING, {"pooling_mode": ["cls", "mean"]}, "base.model"),
     (POOLING, {"pooling_mode": "lasttoken"}, None),
     (POOLING, {"include_prompt": False}, "base.model"),
-    (POOLING, {"embedding_dimension": 12}, "base.model"),
     (DENSE, {"out_features": 9}, "base.model"),
     (MODEL, {"similarity_fn_name": "euclidean"}, "base.model"),
     ("config.json", {"max_position_embeddings": 30}, "encoder.passage_tokens"),

@@ -38,7 +38,11 @@ def train_arm(
         read_examples(inputs.examples, inputs.records, store, role, settings.loss, train.upsample)
         for role in ("train", "validation")
     )
-    _check(training, validation, inputs.examples, settings)
+    if not training.questions:
+        raise ValueError(
+            f"{inputs.examples} holds no training examples (train.upsample {train.upsample}); see its report.json"
+        )
+    check_examples(training, inputs.examples, settings.loss)
     encoders = prepare_encoders(load_pair(inputs.init, settings.encoder), settings)
     batcher = Batcher(training, store, encoders, settings.loss, train, shuffle=True)
     validation_batcher = Batcher(validation, store, encoders, settings.loss, train)
@@ -105,14 +109,3 @@ def check_examples(examples: ExampleSet, folder: Path, loss: Loss) -> None:
             raise ValueError(
                 f"{folder} holds no {name}, but the loss needs them; change the loss, or examples.strategy"
             )
-
-
-def _check(training: ExampleSet, validation: ExampleSet, folder: Path, settings: ArmSettings) -> None:
-    train = settings.train
-    if not training.questions:
-        raise ValueError(f"{folder} holds no training examples (train.upsample {train.upsample}); see its report.json")
-    check_examples(training, folder, settings.loss)
-    if min(train.batch_size, len(training.questions)) == 1 and not train.hard_negatives:
-        raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
-    if train.keep == "best" and not (validation.questions and train.validation_questions):
-        raise ValueError("train.keep: best needs validation questions, and there are none; set it to last")

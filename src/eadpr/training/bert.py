@@ -18,7 +18,6 @@ from transformers import PreTrainedConfig
 WEIGHTS = "model.safetensors"
 PREFIXES = {"bert": "bert.", "roberta": "roberta.", "xlm-roberta": "roberta."}  # of weights that have a head, by type
 PARTS = re.compile(r"embeddings\.(?!position_ids$)|encoder\.")
-DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)  # not of quantised weights
 
 
 class Output(NamedTuple):
@@ -47,7 +46,7 @@ class Bert(nn.Module):
         # Heads of other tasks may be there, and positions in old files.
         weights = {name: value for name, value in weights.items() if PARTS.match(name)}
         expected = {name: value.shape for name, value in model.state_dict().items()}
-        if expected != {name: value.shape if value.dtype in DTYPES else None for name, value in weights.items()}:
+        if expected != {name: value.shape for name, value in weights.items()}:
             return None
         model.load_state_dict({name: value.float() for name, value in weights.items()}, assign=True)
         return model.eval()

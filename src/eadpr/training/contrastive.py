@@ -35,7 +35,11 @@ class ArmSettings(NamedTuple):
 
 
 def task(batcher: Batcher, validation: Batcher, settings: ArmSettings, steps: int) -> Task:
-    train, chosen = settings.train, choose_validation(validation, settings.train)
+    """Raise ValueError if the best weights are to be kept and there is no question to validate on."""
+    train = settings.train
+    chosen = sample(len(validation), train.validation_questions, train.seed)
+    if train.keep == "best" and not chosen:
+        raise ValueError("train.keep: best needs validation questions, and there are none; set it to last")
 
     def validate_state(state: TrainingState) -> None:
         if chosen:
@@ -118,13 +122,9 @@ def validate(encoders: Encoders, batcher: Batcher, chosen: Sequence[int], settin
     return Validation(total / len(gold), rank)
 
 
-def choose_validation(validation: Batcher, train: Train) -> list[int]:
-    return sample(len(validation), train.validation_questions, train.seed)
-
-
 def count_validation(validation: Batcher, train: Train) -> dict[str, object]:
     """Count the questions and passages of the average rank, and hash them: ranks of one hash can be compared."""
-    if not (chosen := choose_validation(validation, train)):
+    if not (chosen := sample(len(validation), train.validation_questions, train.seed)):
         return {}
     rows = validation.examples_of(chosen)
     pool, gold = make_pool(validation.examples, rows, train.validation_hard_negatives)

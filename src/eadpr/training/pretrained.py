@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import transformers
-from safetensors import safe_open
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 
 from eadpr.runtime.model_folders import HUB_NAME, is_folder
 from eadpr.training.bert import Bert, computes
@@ -30,10 +29,10 @@ def load_whole(
 ) -> "tuple[PreTrainedModel | Bert, PreTrainedTokenizerBase]":
     """Load a model (float32, by its `kind`) and its tokenizer; safetensors only, no code of the model.
 
-    transformers fills missing weights with random numbers, leaves out layers that the config does not count, reads the
-    integers of quantised weights as they are, and makes an empty tokenizer if the folder has none. All are refused, and
-    parts of different models: ValueError names `setting`, the model and what is wrong. Heads of other tasks may be in
-    the file, and a pooler may be missing. What the config says of outputs is set as it is needed here.
+    transformers fills missing weights with random numbers, leaves out layers that the config does not count, and makes
+    an empty tokenizer if the folder has none. All are refused: ValueError names `setting`, the model and what is wrong.
+    Heads of other tasks may be in the file, and a pooler may be missing. What the config says of outputs is set as it
+    is needed here.
     `revision` is a commit or tag of a hub name; None is its main branch. Without `weights` the model is an outline on
     the device meta, as its config.json says, and all but the weights is checked.
     """
@@ -46,8 +45,6 @@ def load_whole(
         words, rows = len(tokenizer), model.get_input_embeddings().num_embeddings
     if len(tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()) <= 1:  # an empty T5's has the space
         raise ValueError(f"{label} has a tokenizer without words; are its files (tokenizer.json, vocab.txt) there?")
-    if not isinstance(tokenizer.model_max_length, int) or tokenizer.model_max_length < 1:
-        raise ValueError(f"{label}: its tokenizer's model_max_length is {tokenizer.model_max_length}; expected tokens")
     if tokenizer.cls_token and not any(tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]):
         raise ValueError(f"{label}: its tokenizer writes no {tokenizer.cls_token} into a text; is its file whole?")
     if words > rows:
@@ -72,7 +69,8 @@ def _load_model(name: str, kind: Kind, label: str, safe: dict[str, Any], *, weig
     _check_name(name, label)
     with as_value_error(f"{label} cannot be loaded by {kind}"):
         config = AutoConfig.from_pretrained(name, **OUTPUTS, **safe)
-        _check_config(config)
+        if (attention := config._attn_implementation) not in (None, "eager", "sdpa"):
+            raise ValueError(f"its config.json has attn_implementation {attention!r}; take it out")
         if not weights:
             with torch.device("meta"):
                 ours = kind == "AutoModel" and computes(config)
@@ -85,8 +83,6 @@ def _load_model(name: str, kind: Kind, label: str, safe: dict[str, Any], *, weig
     if getattr(model, "_hf_peft_config_loaded", False):  # of a hub name
         raise ValueError(adapters)
     _check_weights(model, info, label)
-    for path in Path(name).glob("*.safetensors"):
-        _check_numbers(path, model, label)
     return model
 
 
@@ -123,26 +119,6 @@ def _check_name(name: str, label: str) -> None:
         raise ValueError(
             f"{label} holds no *.safetensors; weights of another kind can run code: eadpr convert {name} --out NEW"
         )
-
-
-def _check_config(config: PreTrainedConfig) -> None:
-    if (attention := config._attn_implementation) not in (None, "eager", "sdpa"):
-        raise ValueError(f"its config.json has attn_implementation {attention!r}; take it out")
-    family = type(config).__name__.removesuffix("Config")
-    # A class of another family is imported, which takes seconds.
-    for name in (name for name in config.architectures or [] if not name.startswith(family)):
-        if getattr(getattr(transformers, name, None), "config_class", type(config)) is not type(config):
-            raise ValueError(f"its config.json has the weights of {name}, but model_type {config.model_type}")
-
-
-def _check_numbers(path: Path, model: "PreTrainedModel", label: str) -> None:
-    names = {name for name, _ in model.named_parameters()}
-    with safe_open(path, "pt") as file:
-        kinds = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
-    for key, kind in kinds.items():
-        own = names & {key, key.removeprefix(f"{model.base_model_prefix}.")}  # else a head's, or a buffer
-        if own and kind not in ("F16", "BF16", "F32", "F64"):
-            raise ValueError(f"{label}: {key} in {path.name} is of type {kind}; give the model before it was quantised")
 
 
 def _check_weights(model: "PreTrainedModel", info: dict[str, Any], label: str) -> None:

@@ -92,10 +92,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder and folder / NAME
-        try:
-            self._seconds = float(os.environ.get(VARIABLE, SECONDS))
-        except ValueError as error:
-            raise ValueError(f"the variable {VARIABLE} holds no number of seconds ({error})") from None
+        self._seconds = float(os.environ.get(VARIABLE, SECONDS))
         self._cost = 0.0
         self._last = time.monotonic()
 

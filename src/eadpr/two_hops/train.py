@@ -13,7 +13,7 @@ from eadpr.training.arm import ArmInputs, ArmSettings
 from eadpr.training.encoder import load_pair, save
 from eadpr.training.example_set import read_examples
 from eadpr.training.state import TrainingState
-from eadpr.two_hops.batches import HopBatcher, HopExamples, pair_hops
+from eadpr.two_hops.batches import HopBatcher, pair_hops
 from eadpr.two_hops.config import TwoHop
 from eadpr.two_hops.hops import SETTINGS
 
@@ -30,7 +30,12 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettin
         pair_hops(read(role, settings.loss, settings.train.upsample), inputs.records, store)
         for role in ("train", "validation")
     )
-    _check(training, validation, inputs.examples, settings)
+    if not training.examples.questions:
+        raise ValueError(
+            f"{inputs.examples} holds no question with both hops ({training.left_out} lack one); set examples.positive:"
+            " each"
+        )
+    arm.check_examples(training.examples, inputs.examples, settings.loss)
     pair = load_pair(inputs.init, settings.encoder.model_copy(update={"shared": two_hop.shared}))
     encoders = arm.prepare_encoders(pair, settings)
     batcher, validation_batcher = (
@@ -58,13 +63,3 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettin
         save=write,
         counts=counts,
     )
-
-
-def _check(training: HopExamples, validation: HopExamples, folder: Path, settings: ArmSettings) -> None:
-    if not training.examples.questions:
-        raise ValueError(
-            f"{folder} holds no question with both hops ({training.left_out} lack one); set examples.positive: each"
-        )
-    arm.check_examples(training.examples, folder, settings.loss)
-    if settings.train.keep == "best" and not (len(validation.unordered) and settings.train.validation_questions):
-        raise ValueError("train.keep: best needs validation questions with two hops; raise train.validation_questions")
