@@ -297,11 +297,6 @@ def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
-def test_no_passage_to_practise_on_is_an_error():
-    with pytest.raises(ValueError, match=r"no passage has 8 tokens; set annotator\.build\.continuation_steps to 0"):
-        lessons.continuing([[5] * 7], annotator_settings().build, None, None)
-
-
 def test_nothing_to_learn_from_is_an_error(built, tmp_path):
     nothing = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
     with pytest.raises(ValueError, match="nothing to learn question answering from"):

@@ -103,12 +103,6 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     }
 
 
-def test_evidence_of_other_positives_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="does not belong to"):
-        written(tmp_path, [Evidence("q0", "p9", "pseudo", "x", [], [], None)], CUT)
-    assert not (tmp_path / "distractors").exists()
-
-
 @pytest.mark.parametrize("forms", [["filled"], ["cut", "cut"]])
 def test_settings_are_checked(forms):
     with pytest.raises(ValueError, match=r"must hold cut|names one twice"):

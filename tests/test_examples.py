@@ -90,15 +90,6 @@ def test_each_positive_is_an_example_with_its_own_distractors(sources):
     assert report == {"examples": 3, "without_positive": 1, "without_negatives": 1, "without_distractor": 1}
 
 
-def test_no_training_question_with_a_positive_leaves_an_earlier_output_alone(sources):
-    _, _, out = make(sources, GOLD)
-    before = files.tree_sha256(out)
-    tables.write(sources / "positives/positives.parquet", Positive, [Positive("q3", "d", "given", None)])
-    with pytest.raises(ValueError, match=r"no training question with a positive \(3 are without one\)"):
-        make(sources, GOLD)
-    assert files.tree_sha256(out) == before
-
-
 def test_training_questions_can_be_limited_and_fewer_are_among_more(tmp_path):
     ids = [f"q{i}" for i in range(20)]
     folds = [Fold(i, "validation" if i in ("q0", "q1") else "train", 0) for i in ids]

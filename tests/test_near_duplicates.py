@@ -58,24 +58,24 @@ LEFT = ["She liked tea.", "The tea was green.", "Nobody knows why."]
 
 def test_removed_is_the_distractor_and_then_lacks_ever_more_sentences():
     """Each choice of the three once: all, pairs, single ones; in the order of the passage."""
-    made = texts(by_rule(removed(0)))
+    made = texts(by_rule(removed, 0))
     assert made[0] == ADA.text == " ".join(LEFT)
     pairs, single = ({" ".join(chosen) for chosen in combinations(LEFT, count)} for count in (2, 1))
     assert (set(made[1:4]), set(made[4:]), len(made)) == (pairs, single, 7)
 
 
 def test_reordered_is_every_other_order_of_the_sentences_that_are_left():
-    made = texts(by_rule(reordered(0)))
+    made = texts(by_rule(reordered, 0))
     assert len(made) == 5
     assert {*made, ADA.text} == {" ".join(order) for order in permutations(LEFT)}
-    assert texts(by_rule(reordered(0)), ADA._replace(text="She liked tea.")) == []
+    assert texts(by_rule(reordered, 0), ADA._replace(text="She liked tea.")) == []
 
 
 @pytest.mark.parametrize("kind", [removed, reordered])
 def test_a_rule_draws_by_seed_and_question_alone(kind):
-    make = by_rule(kind(0))
+    make = by_rule(kind, 0)
     assert texts(make, numbers=range(2, 4)) == texts(make)[2:4]
-    assert any(texts(make) != texts(by_rule(kind(seed))) for seed in range(1, 9))
+    assert any(texts(make) != texts(by_rule(kind, seed)) for seed in range(1, 9))
     others = (ADA._replace(question=question(f"other{i}", ["London"])) for i in range(9))
     assert any(texts(make) != texts(make, other) for other in others)
     assert texts(make, ADA._replace(text="")) == []
@@ -97,13 +97,13 @@ def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     """Each gap another one, none that the passage has."""
     both = make_original(Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None), None)
     found = ["Rain fell all day long.", "Snow fell all night.", "Hail fell at noon.", "She liked tea."]
-    make = by_rule(replaced(Drawn(*found)))
+    make = by_rule(replaced, Drawn(*found))
     assert set(texts(make, both, range(40))) == {
         f"{first} She liked tea. {second} Nobody knows why." for first, second in permutations(found[:3], 2)
     }
     assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
     assert texts(make, ADA._replace(removed=[], text="")) == []
-    assert texts(by_rule(replaced(Fillers(0, [])))) == []
+    assert texts(by_rule(replaced, Fillers(0, []))) == []
 
 
 # What is kept

@@ -162,14 +162,3 @@ def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_pa
     assert pairs(other) != pairs(alone)
     few, _ = run(folders, tmp_path / "unused", kind="random", depth=100, keep=2)
     assert pairs(few) == pairs(alone)[:2]
-
-
-def test_a_ranking_of_other_questions_or_of_unknown_passages_is_an_error(folders, tmp_path):
-    out = folders[2]
-    out.mkdir()
-    (out / "earlier").touch()
-    with pytest.raises(ValueError, match=r"none of the 4 training questions, so nothing can be mined from 'dpr'"):
-        run(folders, write_ranking(tmp_path / "dpr", train={"z": ["p0"]}))
-    assert [p.name for p in out.iterdir()] == ["earlier"]
-    with pytest.raises(ValueError, match="passage id 'p99' is not in"):
-        run(folders, write_ranking(tmp_path / "dpr", train={"q0": ["p99"]}))

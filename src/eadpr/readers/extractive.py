@@ -90,10 +90,8 @@ class ExtractiveReader(torch.nn.Module):
 
 
 def start(init: Path, settings: Reader) -> ExtractiveReader:
-    """Put random heads on an encoder, the passage encoder if there are two; ValueError for a trained reader."""
+    """Put random heads on an encoder, the passage encoder if there are two."""
     name = settings.model or str(init)
-    if Path(name, HEADS).exists():
-        raise ValueError(f"{settings.section}.model: {name} is a trained reader ({HEADS}); name an encoder")
     if settings.model is None or model_folders.has_two_sides(name):
         name = str(folder_of(Path(name), "passage"))
     torch.manual_seed(settings.seed)

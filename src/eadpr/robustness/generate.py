@@ -80,11 +80,11 @@ def choose_generator(
 ) -> Generate:
     match settings.generator:
         case "removed":
-            return by_rule(removed(settings.seed))
+            return by_rule(removed, settings.seed)
         case "replaced":
-            return by_rule(replaced(pool_fillers(passages, settings.seed)))
+            return by_rule(replaced, pool_fillers(passages, settings.seed))
         case "reordered":
-            return by_rule(reordered(settings.seed))
+            return by_rule(reordered, settings.seed)
         case "endpoint":
             return generate_by_endpoint(endpoint, settings.seed)
     return generate_from_files([(file, path) for file, path in files if file.kind in LOOK_ALIKES])

@@ -18,60 +18,48 @@ from eadpr.supervision.pairs import Pair
 from eadpr.text import spans
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
-Rule = Callable[[Original], Iterator[str]]  # all texts of an original, from number 0 on
 
+def by_rule(rule: Callable[..., Iterator[str]], drawn: int | Fillers) -> Generate:
+    """Make a generator of a rule, which yields all texts of an original from number 0 on, and its seed or fillers."""
 
-def by_rule(rule: Rule) -> Generate:
     def generate(original: Original, numbers: range) -> list[Candidate]:
-        texts = islice(rule(original), numbers.start, numbers.stop)
+        texts = islice(rule(original, drawn), numbers.start, numbers.stop)
         return [Candidate(original.positive.title, text) for text in texts]
 
     return generate
 
 
-def removed(seed: int) -> Rule:
+def removed(original: Original, seed: int) -> Iterator[str]:
     """Yield the text whole, then without each sentence, each two, ..."""
-
-    def yield_texts(original: Original) -> Iterator[str]:
-        sentences = spans.sentences(original.text)
-        shuffled = [sentences[i] for i in _rng(seed, original).permutation(len(sentences))]
-        for size in range(len(shuffled)):
-            yield from (spans.without(original.text, chosen) for chosen in combinations(shuffled, size))
-
-    return yield_texts
+    sentences = spans.sentences(original.text)
+    shuffled = [sentences[i] for i in _rng(seed, original).permutation(len(sentences))]
+    for size in range(len(shuffled)):
+        yield from (spans.without(original.text, chosen) for chosen in combinations(shuffled, size))
 
 
-def reordered(seed: int) -> Rule:
+def reordered(original: Original, seed: int) -> Iterator[str]:
     """Yield the sentences in every other order, each order once."""
-
-    def yield_texts(original: Original) -> Iterator[str]:
-        sentences = [original.text[start:end] for start, end in spans.sentences(original.text)]
-        rng, seen = _rng(seed, original), {tuple(range(len(sentences)))}
-        while len(seen) < factorial(len(sentences)):
-            order = tuple(rng.permutation(len(sentences)).tolist())
-            if order not in seen:
-                seen.add(order)
-                yield " ".join(sentences[i] for i in order)
-
-    return yield_texts
+    sentences = [original.text[start:end] for start, end in spans.sentences(original.text)]
+    rng, seen = _rng(seed, original), {tuple(range(len(sentences)))}
+    while len(seen) < factorial(len(sentences)):
+        order = tuple(rng.permutation(len(sentences)).tolist())
+        if order not in seen:
+            seen.add(order)
+            yield " ".join(sentences[i] for i in order)
 
 
 def _rng(seed: int, original: Original) -> np.random.Generator:
     return np.random.default_rng(candidate_seed(seed, original.question.id, 0))
 
 
-def replaced(fillers: Fillers) -> Rule:
+def replaced(original: Original, fillers: Fillers) -> Iterator[str]:
     """Yield nothing if the whole positive would be replaced, or a span that is no sentence."""
-
-    def yield_texts(original: Original) -> Iterator[str]:
-        pair = Pair(original.question, original.positive, None)
-        evidence = forms.as_sentences(original.positive, original.removed)
-        if not original.text or evidence is None:
+    pair = Pair(original.question, original.positive, None)
+    evidence = forms.as_sentences(original.positive, original.removed)
+    if not original.text or evidence is None:
+        return
+    for number in count():
+        chosen = forms.choose_fillers(pair, evidence, fillers, first=number * len(evidence))
+        if chosen is None:
             return
-        for number in count():
-            chosen = forms.choose_fillers(pair, evidence, fillers, first=number * len(evidence))
-            if chosen is None:
-                return
-            yield forms.replace_spans(original.positive.text, evidence, chosen)
-
-    return yield_texts
+        yield forms.replace_spans(original.positive.text, evidence, chosen)

@@ -71,19 +71,11 @@ def epoch_batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> l
 def continuing(
     rows: Sequence[Sequence[int]], recipe: Recipe, prompt: Prompt, tokenizer: PreTrainedTokenizerBase
 ) -> Phase:
-    """Return the phase that continues passages, `rows` of token ids; long passages are cut into pieces.
-
-    A snippet takes the place of the prompt's question. Raises ValueError if there are steps of continuing but no
-    passage is long enough.
-    """
+    """Return the phase that continues passages, `rows` of token ids; long passages are cut into pieces. A snippet takes
+    the place of the prompt's question."""
     longest = recipe.passage_tokens
     passages = [np.array(row[i : i + longest], dtype=np.int64) for row in rows for i in range(0, len(row), longest)]
     passages = [passage for passage in passages if len(passage) >= SHORTEST_PIECE]
-    if recipe.continuation_steps and not passages:
-        raise ValueError(
-            f"the annotator has nothing to practise reading on: no passage has {SHORTEST_PIECE} tokens; set"
-            " annotator.build.continuation_steps to 0"
-        )
     end, parts = tokenizer.eos_token_id, re.split(r"(\{question\}|\{context\})", prompt.cased(prompt.form))
     literals = {part: tokenizer(part, add_special_tokens=False).input_ids for part in parts}
 

@@ -55,9 +55,6 @@ def _report(counts: Counter[tuple[str, str, str, str]]) -> dict[str, Any]:
 
 def _join_evidence(records: Path, positives: Path, evidence: Path) -> Iterator[Rows]:
     """Yield every pair with its rows of evidence; both files have the pairs in the same order."""
-    pairs = read_annotated_pairs(records, positives, evidence)
-    for key, group in groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id)):
-        pair = next(pairs, None)
-        if pair is None or (pair.question.id, pair.passage.id) != key:
-            raise ValueError(f"{evidence} does not belong to {positives}: pair {key}; run `dvc repro evidence`")
-        yield pair, list(group)
+    groups = groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id))
+    for pair, (_, rows) in zip(read_annotated_pairs(records, positives, evidence), groups, strict=True):
+        yield pair, list(rows)

@@ -40,20 +40,13 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
     training examples.
 
     With `placebos` there is also placebos.parquet: filled placebos for filled distractors, else cut ones. With strategy
-    `none` and no placebos the distractors are not read, so that they decide no bytes. Raises ValueError if no training
-    question has a positive.
+    `none` and no placebos the distractors are not read, so that they decide no bytes.
     """
     with engine.connect() as connection:
         engine.view(connection, "folds", positives / "folds.parquet", Fold)
         engine.view(connection, "positives", positives / "positives.parquet", Positive)
         engine.view(connection, "negatives", negatives / "negatives.parquet", Negative)
         _choose_positives(connection, examples)
-        if not engine.value(connection, "SELECT count(*) FROM chosen WHERE role = 'train'"):
-            without = engine.value(connection, "SELECT count(*) FROM asked WHERE role = 'train'")
-            raise ValueError(
-                f"{positives} gives no training question with a positive ({without} are without one); give positives,"
-                " or answers that occur in passages, or lower positives.validation"
-            )
         with files.new_folder(out) as folder:
             used = folder / "distractors.parquet"
             if examples.strategy == "none" and not examples.placebos:
@@ -69,7 +62,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 engine.view(connection, "placebos", placebos, Distractor)
             engine.view(connection, "used", used, Distractor)
             connection.execute(_MINED)
-            places = engine.value(connection, "SELECT max(place) + 1 FROM chosen")
+            places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM chosen")
             blocks = [{"first": first, "end": first + BLOCK} for first in range(0, places, BLOCK)]
             engine.write(connection, _EXAMPLES, folder / "examples.parquet", Example, *blocks)
             engine.view(connection, "examples", folder / "examples.parquet", Example)

@@ -18,12 +18,6 @@ from eadpr.storage import engine, tables
 from eadpr.storage.records import Context, Fold, Negative, Passage, Positive, Question, Ranked
 from eadpr.supervision import answer_matches as matching
 
-NOTHING = {
-    "ranked": "{ranking}/train.parquet ranks passages for none of the {count:,} training questions, so nothing can be"
-    " mined from {ranking.name!r}; rebuild it with `dvc repro`, or name another source in `active`",
-    "given": "{records}/contexts.parquet has negatives of none of the {count:,} training questions; train on a set"
-    " whose file lists hard_negative_ctxs or negative_ctxs (DPR's), or set negatives.kind: ranked",
-}
 SORTED = 2**18  # questions whose candidates are ordered at a time: all of ten million spill tens of GB
 REASONS = ("is_positive", "text_of_positive", "title_of_positive", "holds_answer")
 
@@ -56,8 +50,11 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
         count = engine.value(connection, "SELECT count(*) FROM asked")
         passages = records / "passages.parquet"
         with_candidates = _list_candidates(connection, passages, ranking / "train.parquet", negatives)
-        if count and not with_candidates and negatives.kind in NOTHING:
-            raise ValueError(NOTHING[negatives.kind].format(ranking=ranking, records=records, count=count))
+        if negatives.kind == "given" and count and not with_candidates:
+            raise ValueError(
+                f"{records}/contexts.parquet has negatives of none of the {count:,} training questions; train on a set"
+                " whose file lists hard_negative_ctxs or negative_ctxs (DPR's), or set negatives.kind: ranked"
+            )
         ids = "SELECT passage_id FROM candidates UNION ALL SELECT passage_id FROM excluded"
         matching.read_texts(connection, passages, ids)
         _judge(connection, negatives.exclude)
