@@ -238,14 +238,13 @@ def test_modules_that_are_not_known_are_refused_by_name(tmp_path, edit, said):
     (DENSE, {"out_features": 9}, "base.model"),
     (MODEL, {"similarity_fn_name": "euclidean"}, "base.model"),
     ("config.json", {"max_position_embeddings": 30}, "encoder.passage_tokens"),
-    ("config.json", {"max_position_embeddings": 35}, "two_hop.query_tokens"),
     (None, {"model.safetensors": "pytorch_model.bin"}, "base.model"),
 ])  # fmt: skip
 def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path, file, values, key):
     model = write_model(tmp_path / "model", "bert", dense=(12,))
     change_or_rename(model, file, values)
     asked = {"passage_tokens": 32, "prompts": {"question": "query: ", "passage": ""}}
-    assert refused_key(model, asked, {"two_hop": {"query_tokens": 38}}) == key
+    assert refused_key(model, asked) == key
 
 
 @pytest.mark.parametrize(("form", "pooling", "asked", "key"), [
@@ -257,20 +256,17 @@ def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path, fi
 def test_last_needs_a_token_that_ends_a_text_and_pair_one_between(tmp_path, monkeypatch, form, pooling, asked, key):
     kind, config, _, _, tokens = MODELS["qwen3"]
     monkeypatch.setitem(MODELS, "qwen3", (kind, config, form, form.replace("$A", "$A $B"), tokens))
-    assert (
-        refused_key(write_model(tmp_path / "model", "qwen3", pooling=pooling), asked, {"two_hop": {"query_tokens": 64}})
-        == key
-    )
+    assert refused_key(write_model(tmp_path / "model", "qwen3", pooling=pooling), asked) == key
 
 
-def refused_key(model: Path, asked: dict, of_two_hops: dict) -> str | None:
+def refused_key(model: Path, asked: dict) -> str | None:
     """Return the key that `configs` refuses where a base, two arms and two hops start from the model."""
     values = load_settings(ROOT / "params.yaml")
     values["collections"] = {"atlas": values["collections"]["atlas"]}
     values["base"]["model"] = str(model)
     values["encoder"] |= asked
     values["evidence"]["positive"] = values["examples"]["positive"] = "each"
-    values["multihop"] = {"mdr": {"of": "eadpr", "init": "base", **of_two_hops}}
+    values["multihop"] = {"mdr": {"of": "eadpr", "init": "base"}}
     try:
         configs(values)
     except SettingError as error:

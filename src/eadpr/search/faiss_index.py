@@ -70,15 +70,6 @@ def make_empty(dim: int, index: str) -> faiss.Index:
     return empty
 
 
-def is_index(index: str) -> bool:
-    """Tell whether this is a string of index_factory; it may still not fit the vectors."""
-    try:
-        faiss.index_factory(768, index, faiss.METRIC_INNER_PRODUCT)
-    except RuntimeError as error:
-        return "could not parse" not in str(error)
-    return True
-
-
 @contextmanager
 def _explained(key: str, value: str) -> Iterator[None]:
     """Turn FAISS' errors into ValueErrors that name a setting."""

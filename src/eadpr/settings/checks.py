@@ -46,12 +46,6 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
     _check_readers(layout, models)
     _check_depths(layout, settings, models)
     _check_reading(layout, settings, models)
-    if settings.retrieve.index != "exact":
-        from eadpr.search.faiss_index import is_index
-
-        if not is_index(settings.retrieve.index):  # its fit to the vectors is checked once they exist
-            reason = f"{settings.retrieve.index!r} is neither exact nor a string of faiss.index_factory, such as HNSW32"
-            raise SettingError("retrieve.index", reason)
 
 
 def compared_placebo(config: Settings) -> Placebo | None:
@@ -102,18 +96,15 @@ def _check_arms(layout: Layout, models: Models) -> None:
 
 def _check_folders(layout: Layout, models: Models) -> None:
     """The folder of base.model can be taken with the settings of every encoder that starts from it."""
-    checked = set()
-    for kind in ("bases", "arms", "multihop"):
-        for config in models[kind].values():
-            case = config.base.model, config.encoder, config.two_hop.query_tokens if kind == "multihop" else 0
-            if config.base.model == "scratch" or not is_folder(config.base.model) or case in checked:
-                continue
-            checked.add(case)
-            try:
-                _check_folder(*case)
-            except ValueError as error:
-                key, reason = re.fullmatch(r"(?s)((?:base|encoder|two_hop)\.\w+)?:? ?(.*)", str(error)).groups()
-                raise SettingError(key or "base.model", reason) from error
+    starts = [config for kind in ("bases", "arms", "multihop") for config in models[kind].values()]
+    for model, encoder in dict.fromkeys((config.base.model, config.encoder) for config in starts):
+        if model == "scratch" or not is_folder(model):
+            continue
+        try:
+            _check_folder(model, encoder)
+        except ValueError as error:
+            key, reason = re.fullmatch(r"(?s)((?:base|encoder)\.\w+)?:? ?(.*)", str(error)).groups()
+            raise SettingError(key or "base.model", reason) from error
     for arm, config in models["arms"].items():
         init = layout.active[arm].init
         folder = models["bases"][init].base.model if init in models["bases"] else ""
@@ -122,13 +113,11 @@ def _check_folders(layout: Layout, models: Models) -> None:
             raise SettingError(f"active.{arm}.init", f"{reason}, or start from another")
 
 
-def _check_folder(model: str, encoder: EncoderSettings, query_tokens: int) -> None:
+def _check_folder(model: str, encoder: EncoderSettings) -> None:
     from eadpr.training.encoder import load_pretrained
-    from eadpr.training.pretrained import check_positions
 
     for side in [f"{model}/{side}" for side in SIDES] if has_two_sides(model) else [model]:
-        outline = load_pretrained(side, encoder, setting="base.model", weights=False).model
-        check_positions(outline, "two_hop.query_tokens", query_tokens)
+        load_pretrained(side, encoder, setting="base.model", weights=False)
 
 
 def _check_validation(layout: Layout, settings: Settings, models: Models, trainings: dict[str, Settings]) -> None:
