@@ -2,18 +2,16 @@
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import CollectionEndEvent, CollectionStartEvent, Event
 
 PARAMS = Path("params.yaml")
 DEFAULTS = Path(__file__).with_name("defaults.yaml")  # what params.yaml leaves alone
-DEEPEST = 200  # levels of mappings and lists
 COLLECTIONS = Path("data/collections")  # from the folder of params.yaml
 # Folders of data/ that no collection can have, and their purpose.
 TAKEN = {"sources": "where the files of all collections lie", "collections": "where collections are described"}
@@ -82,16 +80,16 @@ def locked_collection(lock: Path) -> str | None:
     return match and match[1]
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Read the mapping in a YAML file.
+def read_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
+    """Read the mapping in a YAML file, or in `text`, which it once held.
 
     Raises ValueError naming the file if it holds something else, is not YAML, or has anchors: `dvc exp run -S`
     silently loses a value that is set behind one.
     """
     yaml = YAML(typ="safe", pure=True)
     try:
-        text = path.read_text(encoding="utf-8")
-        anchors = [event for event in _events(yaml, text) if getattr(event, "anchor", None)]
+        text = path.read_text(encoding="utf-8") if text is None else text
+        anchors = [event for event in yaml.parse(StringIO(text)) if getattr(event, "anchor", None)]
         values = None if anchors else yaml.load(text)
     except (YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:  # dates, lists as keys, brackets
         mark = getattr(error, "problem_mark", None)
@@ -103,16 +101,6 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ValueError(f"{path} must be a mapping of sections, found {type(values).__name__}")
     return values
-
-
-def _events(yaml: YAML, text: str) -> Iterator[Event]:
-    """Yield the events of YAML; raise ValueError at brackets within brackets, whose time grows with their square."""
-    depth = 0
-    for event in yaml.parse(StringIO(text)):
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > DEEPEST:
-            raise ValueError(f"more than {DEEPEST} levels")
-        yield event
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from eadpr.settings.yaml import COLLECTIONS, PARAMS, flatten, load, of_collection, read_yaml
@@ -56,10 +55,7 @@ def edits(collection: str) -> Iterator[str]:
     for path in (PARAMS, DEFAULTS, COLLECTIONS / f"{collection}.yaml"):
         if not git("ls-tree", "HEAD", "--", str(path)):  # not committed yet
             continue
-        with TemporaryDirectory() as temporary:
-            committed = Path(temporary) / path.name
-            committed.write_text(git("show", f"HEAD:./{path}"), encoding="utf-8")
-            changes = list(make_overrides(read_yaml(committed), read_yaml(path)))
+        changes = make_overrides(read_yaml(path, git("show", f"HEAD:./{path}")), read_yaml(path))
         place = "" if path == PARAMS else f"{path}:"
         yield from (place + change.removeprefix("++") for change in changes)
 

@@ -53,8 +53,6 @@ def read_studies(folder: Path) -> dict[str, Study]:
                 studies[name] = Study.model_validate(values)
             except ValidationError as error:
                 raise ValueError(f"{path}: {name}: {error}") from error
-    if not studies:
-        raise FileNotFoundError(f"{folder} has no YAML file with a study")
     return studies
 
 
