@@ -198,7 +198,6 @@ def test_settings_of_a_file_are_checked(fields, said):
 
 
 @pytest.mark.parametrize(("format", "files", "said"), [
-    ("atlas", [{"kind": "questions", "path": "x"}], "is generated and has none"),
     ("own", [{"kind": "passages", "path": "x"}], "no file holds questions"),
     ("dpr", [{"kind": "questions", "path": "x"}], "needs set and split"),
     ("own", [{"kind": "questions", "path": "x"}, {"kind": "passages", "path": "x"}], "listed twice"),

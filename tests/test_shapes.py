@@ -224,7 +224,6 @@ def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, t
         (r"there is no column 'tale' for text \(there are story", "text=tale"),
         ("have no field 'body'", "body=story"),
         ("'story' is not FIELD=COLUMN", "story"),
-        ("columns: 'text' is said twice", "text=text", "text=story"),
     ):
         refused(project, said, *files, *(word for column in columns for word in ("--columns", column)))
     said = added(project, *files, "--columns", "text=story", "--columns", "id=my_id")

@@ -105,14 +105,9 @@ def download(url: str, pin: Pin) -> tuple[Path, Pin]:
 
 def _transfer(url: str, partial: Path, pin: Pin) -> None:
     """Make requests until the file is there. `Retry` repeats those without an answer, the loop those that were cut."""
-    retry = Retry(
-        TRIES - 1,
-        backoff_factor=PAUSE,
-        status_forcelist=PASSING,
-        raise_on_status=False,
-        respect_retry_after_header=False,  # a server may name hours
-    )
-    failures = 0
+    # What a server says of when to come back may be hours.
+    options = {"status_forcelist": PASSING, "raise_on_status": False, "respect_retry_after_header": False}
+    retry, failures = Retry(TRIES - 1, backoff_factor=PAUSE, **options), 0
     label = f"download {without_password(url)}"
     with requests.Session() as session, progress(label, pin.size, "bytes", done=_size(partial)) as advance:
         for scheme in ("http://", "https://"):
@@ -160,8 +155,6 @@ def _request(session: requests.Session, url: str, partial: Path, pin: Pin, advan
                 file.write(chunk)
                 file.flush()
                 advance(len(chunk))
-                if pin.size is not None and file.tell() > pin.size:
-                    return  # it is another file
     if pin.size is not None and _size(partial) < pin.size:
         raise ProtocolError(f"the connection was cut after {_size(partial):,} of {pin.size:,} bytes")
 

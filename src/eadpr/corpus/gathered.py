@@ -80,10 +80,8 @@ class Gathered:
     def add_question(self, question: GivenQuestion, file: File, pages: Sequence[GoldPages]) -> None:
         """Add a question; the file's settings fill what it does not say, and `pages` annotate its positives."""
         if not question.question.strip():
-            field_name = f"question {excerpt(question.id)}" if question.id else "question"
-            self.odd.add(
-                "questions left out", RowError(question.place, field_name, "is empty; fill it or remove the row")
-            )
+            name = f"question {excerpt(question.id)}" if question.id else "question"
+            self.odd.add("questions left out", RowError(question.place, name, "is empty; fill it or remove the row"))
             self.rows["asked"] += 1
             return
         closed = {answer.strip().lower() for answer in question.answers} - {""} in CLOSED
@@ -174,17 +172,13 @@ def _check_annotations(connection: engine.Connection, odd: OddRows) -> None:
     connection.create_function("find_again", find_again, ["VARCHAR", "VARCHAR[]", "BIGINT"], "BIGINT[]")
     connection.execute(SQL["again"])
     total = engine.value(connection, "SELECT count(*) FROM found")
-    for kind, limited in (("answer offsets mended", False), ("answer offsets left out", True)):
-        for row in engine.rows(
-            connection, f"FROM found WHERE wrong AND size IS {'' if limited else 'NOT'} NULL ORDER BY row, c"
-        ):
-            answers = " or ".join(map(excerpt, row["answers"]))
-            reason = (
-                f"points at {excerpt(row['there'])}, not at {answers}; offsets count characters of the passage's text"
-            )
+    wrong = {"answer offsets mended": "size IS NOT NULL", "answer offsets left out": "size IS NULL"}
+    for kind, condition in wrong.items():
+        for row in engine.rows(connection, f"FROM found WHERE wrong AND {condition} ORDER BY row, c"):
+            points = f"points at {excerpt(row['there'])}, not at {' or '.join(map(excerpt, row['answers']))}"
             place = f"answer_start {row['named']} of passage {row['passage_id']}"
-            odd.add(kind, RowError(row["place"], place, reason))
-        odd.check(kind, total, limited=limited)
+            odd.add(kind, RowError(row["place"], place, f"{points}; offsets count characters of the passage's text"))
+        odd.check(kind, total, limited=kind != "answer offsets mended")
     nowhere = "FROM pointed ANTI JOIN found USING (of, question, passage_id) ORDER BY row LIMIT 1"
     if row := engine.first(connection, nowhere):
         question, passage = excerpt(row["question"]), excerpt(row["passage_id"])

@@ -82,8 +82,6 @@ class File(Section):
                 raise ValueError(f"{self.name}: files of kind {self.kind} have no {field}")
         if (self.set is None) != (self.split is None):
             raise ValueError(f"{self.name}: give both set and split, or neither")
-        if self.test_share is not None and self.split not in (None, "train"):
-            raise ValueError(f"{self.name}: test_share is for a file of split train")
         return self
 
 
@@ -95,8 +93,6 @@ class Source(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        if self.format == "atlas" and self.files:
-            raise ValueError("files: a collection of format atlas is generated and has none")
         if self.format != "atlas" and not any(file.kind in ASKS for file in self.files):
             raise ValueError("files: no file holds questions")
         names = [file.name for file in self.files]
@@ -104,8 +100,6 @@ class Source(Section):
             reason = None
             if names.count(file.name) > 1:
                 reason = "is listed twice; names must differ"
-            elif file.columns and self.format != "own":
-                reason = "columns are for passages and questions of format own"
             elif file.kind in IN_A_SET and file.set is None and (self.format, file.kind) != ("own", "questions"):
                 reason = f"kind {file.kind} needs set and split"
             elif file.kind in ("gold", "gold_info") and not any(map(file.annotates, self.files)):

@@ -23,8 +23,6 @@ def parse_columns(options: Iterable[str]) -> dict[str, str]:
         field, equals, column = option.partition("=")
         if not equals:
             raise ValueError(f"columns: {option!r} is not FIELD=COLUMN, as in text=body")
-        if field in columns:
-            raise ValueError(f"columns: {field!r} is said twice; say one column for it")
         columns[field] = column
     return columns
 

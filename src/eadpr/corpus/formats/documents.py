@@ -47,10 +47,8 @@ def read_sections(folder: Path, unread: Counter[str]) -> Iterator[dict[str, Any]
             raise ValueError(f"{path} is a link to a file outside of {folder}; put the file itself there")
         try:
             text = check_text(path.read_text(encoding="utf-8-sig"), str(path), "", empty=True)
-            str(path).encode()
-        except UnicodeError as error:
-            wrong = f"byte {error.start}" if isinstance(error, UnicodeDecodeError) else "its name"
-            raise ValueError(f"{path}: {wrong} is not UTF-8; convert it") from None
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert it") from None
         if path.suffix.lower() == ".md":
             text = _MARKDOWN.sub(_mark_heading, _FRONT_MATTER.sub("", text))
         name = "_".join(path.relative_to(folder).as_posix().split())

@@ -22,23 +22,15 @@ def read_entity_questions(path: Path) -> Iterator[GivenQuestion]:
     if path.suffix == ".zip":
         with open_unpacked(path) as file, zipfile.ZipFile(file) as archive:
             names = sorted(filter(_FILE_NAME.fullmatch, archive.namelist()))
-            if len(set(names)) < len(names):
-                raise zipfile.BadZipFile("a name stands twice")
-            yield from _read_parts([zipfile.Path(archive, name) for name in names], path)
+            yield from _read_parts([zipfile.Path(archive, name) for name in names])
+    elif _FILE_NAME.fullmatch(path.name):
+        yield from _read_parts([path])
     else:
-        yield from _read_parts([path], path)
+        raise ValueError(f"{path}: the name must say relation and split, as P19.dev.json, or end in .zip")
 
 
-def _read_parts(parts: list[Place], path: Path) -> Iterator[GivenQuestion]:
-    number = 0
-    for part in parts:
-        match = _FILE_NAME.fullmatch(part.name)
-        if match is None:
-            raise ValueError(f"{path}: the name must say relation and split, as P19.dev.json, or end in .zip")
-        start = number
-        for row in read_objects(part):
-            number += 1
-            question, answers = row.text("question"), row.texts("answers")
-            yield GivenQuestion(row.where, number, question, answers, set="entity-questions", **match.groupdict())
-        if number == start:
-            raise ValueError(f"{part} holds no questions; fill it, or remove it")
+def _read_parts(parts: list[Place]) -> Iterator[GivenQuestion]:
+    rows = ((part.name, row) for part in parts for row in read_objects(part))
+    for number, (name, row) in enumerate(rows, start=1):
+        question, answers, of_name = row.text("question"), row.texts("answers"), _FILE_NAME.fullmatch(name).groupdict()
+        yield GivenQuestion(row.where, number, question, answers, set="entity-questions", **of_name)
