@@ -20,7 +20,7 @@ from eadpr.readers.report import report_readers
 from eadpr.report import markdown, plots
 from eadpr.report import tables as report_tables
 from eadpr.report import write as report
-from eadpr.report.config import MeasuredBy, ReportArms
+from eadpr.report.config import MeasuredBy
 from eadpr.report.inactive import delete_inactive_rows, remove_inactive
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
@@ -246,19 +246,10 @@ def test_which_rows_are_compared(arms, compare, expected):
     assert settings.comparisons == expected
 
 
-@pytest.mark.parametrize("compare", [{"dpr": "dpr"}, {"dpr": "eadpr", "eadpr": "dpr"}])
-def test_an_arm_is_not_compared_with_itself_nor_twice_with_another(compare):
-    with pytest.raises(ValueError, match=r"compare\.dpr"):
-        ReportArms.model_validate(REPORT.model_dump() | {"compare": compare})
-
-
-def test_a_missing_arm_set_or_log_is_named_and_leaves_the_last_report(inputs):
+def test_a_missing_arm_or_log_is_named_and_leaves_the_last_report(inputs):
     files.write_text(inputs / "small" / "table.md", "before")
     with pytest.raises(FileNotFoundError, match=r"picl\.parquet"):
         reported(inputs, settings=changed(trainings={"dpr": ["dpr"], "picl": ["picl"]}))
-    toy.write_outcomes(inputs / "outcomes" / "stale.parquet", {"ranked": [1]}, name="other/dev")
-    with pytest.raises(ValueError, match=r"stale\.parquet .*'main/dev' \(it has other/dev\)"):
-        reported(inputs, settings=changed(trainings={"stale": ["stale"]}))
     (inputs / "training" / "eadpr" / plots.LOSS).unlink()
     with pytest.raises(FileNotFoundError, match=r"loss\.tsv"):
         reported(inputs)

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from eadpr.evaluation.config import BM25
 from eadpr.evaluation.kinds import KindName
@@ -48,13 +48,6 @@ class Report(Sampling):
     by: dict[KindName, list[str]]
     baseline: str
     compare: dict[str, str]
-
-    @model_validator(mode="after")
-    def _check_compare(self) -> Self:
-        for arm, reference in self.compare.items():
-            if self.compare.get(reference) == arm:
-                raise ValueError(f"compare.{arm}: {reference} is compared with {arm} already; leave one of the two out")
-        return self
 
 
 class MeasuredBy(Section):

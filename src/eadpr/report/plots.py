@@ -40,6 +40,5 @@ def top_k_points(measured: MeasuredRows, sets: Sequence[str]) -> pd.DataFrame:
 
 def top_k_curve(reciprocal_ranks: NDArray[np.float64], depth: int) -> list[float]:
     """Return accuracy at k = 1 ... depth from 1 / rank of each question's first hit, 0 for none."""
-    ranks = np.rint(1 / reciprocal_ranks[reciprocal_ranks > 0]).astype(int)
-    hits_at_rank = np.bincount(ranks, minlength=depth + 1)[1 : depth + 1]
-    return (np.cumsum(hits_at_rank) / len(reciprocal_ranks)).tolist()
+    ranks = np.rint(1 / reciprocal_ranks[reciprocal_ranks > 0])
+    return [(ranks <= k).sum() / len(reciprocal_ranks) for k in range(1, depth + 1)]
