@@ -75,14 +75,14 @@ def test_a_star_needs_the_test_of_questions_and_the_interval_over_trainings_too(
         Comparison("single", [([first(20)], [first(0)]), (none[:1], [EMPTY])]),
         Comparison("empty", [(none, [EMPTY])] * 2),
     ]
-    said, table = difference_table(rows, ["a", "b"], SETTINGS)
+    said, table = difference_table(rows, ["top1", "top5"], SETTINGS)
     assert starred(table) == ["sure"]
     for words in ("points with 95 % intervals (10,000 resamples)", "p below 0.05", "(6 in all)"):
         assert words in said
     shown = {row[0]: row[1:] for row in cells(table)}
     assert shown["single"] == ["+100.0 [+83.9, +100.0]", "–"]
     assert shown["lucky"][1].startswith("+33.3 [-")
-    assert difference_table([], ["top-1"], SETTINGS) == []
+    assert difference_table([], ["top1"], SETTINGS) == []
 
 
 def test_holms_correction_is_over_the_differences_that_a_table_has():
@@ -91,11 +91,11 @@ def test_holms_correction_is_over_the_differences_that_a_table_has():
     none, six, all_ = ([first(n)] * 2 for n in (0, 6, 20))
     rows = [Comparison("same", [(none, none), ([EMPTY], [EMPTY])]), Comparison("six", [(six, none), (six, [EMPTY])])]
     rows.append(Comparison("all", [([EMPTY], all_), (all_, none)]))
-    said, table = difference_table(rows, ["a", "b"], SETTINGS)
+    said, table = difference_table(rows, ["top1", "top5"], SETTINGS)
     assert "(3 in all)" in said
     assert [row[1].split()[0] for row in cells(table)[1:]] == ["+0.0", "+30.0", "–"]
     assert starred(table) == ["all"]
-    assert starred(difference_table([rows[1]], ["a", "b"], SETTINGS)[1]) == ["six"]
+    assert starred(difference_table([rows[1]], ["top1", "top5"], SETTINGS)[1]) == ["six"]
 
 
 def test_rows_are_read_from_the_outcomes_of_all_trainings(tmp_path):
@@ -107,7 +107,7 @@ def test_rows_are_read_from_the_outcomes_of_all_trainings(tmp_path):
         "bm25": Outcomes([tmp_path / "bm25.parquet"]),
     }
     pairs = [("eadpr", "bm25"), ("bm25", "eadpr")]
-    _, table = difference_table(comparisons(outcomes, pairs, "main/dev", ["top1"]), ["top-1"], FEW)
+    _, table = difference_table(comparisons(outcomes, pairs, "main/dev", ["top1"]), ["top1"], FEW)
     assert [[row[0], row[1].split()[0].rstrip("*")] for row in cells(table)[1:]] == [
         ["eadpr − bm25", "+50.0"], ["bm25 − eadpr", "-50.0"]
     ]  # fmt: skip

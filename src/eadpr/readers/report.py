@@ -49,7 +49,7 @@ def tables_of_passages(
     count = means[means["metric"] == read.metrics[0]]["n"].iloc[0]
     table = md.pivot(pd.concat([means, awareness]), ["%"], [*rows], [*read.metrics, *AWARE])
     compared = comparisons(measured.outcomes, pairs, name, read.metrics)
-    differences = difference_table(compared, md.titles(read.metrics), sampling)
+    differences = difference_table(compared, read.metrics, sampling)
     return [f"## {name}: {count:,.0f} questions", table, *differences]
 
 
@@ -68,5 +68,5 @@ def tables_of_paths(
             parts.append(md.pivot(group, ["%"], [*rows], PATH_METRICS))
         if len(of_set):
             compared = comparisons(measured.outcomes, pairs, name, PATH_METRICS)
-            parts += difference_table(compared, md.titles(PATH_METRICS), sampling)
+            parts += difference_table(compared, PATH_METRICS, sampling)
     return parts

@@ -91,11 +91,11 @@ def comparisons(
         yield Comparison(f"{row} − {reference}", read_sides(row, reference), is_fixed(row, reference))
 
 
-def difference_table(rows: Iterable[Comparison], columns: Sequence[str], sampling: Sampling) -> list[str]:
+def difference_table(rows: Iterable[Comparison], metrics: Sequence[str], sampling: Sampling) -> list[str]:
     """Return an explanation and a table of differences in points, one family of Holm's correction; nothing without rows
-    or columns."""
+    or metrics."""
     compared = {row.label: compare(((*pair, row.fixed) for pair in row.pairs), sampling) for row in rows}
-    if not (compared and columns):
+    if not (compared and metrics):
         return []
     tested = [cell.p for cells in compared.values() for cell in cells if cell and cell.p is not None]
     adjusted, level = iter(holm(tested)), 1 - sampling.confidence
@@ -118,4 +118,4 @@ def difference_table(rows: Iterable[Comparison], columns: Sequence[str], samplin
         f" correction over the table ({len(tested)} in all). Elsewhere they are over questions alone (paired"
         " bootstrap), without stars: these say nothing of other trainings."
     )
-    return [intro, md.table(["difference", *columns], body)]
+    return [intro, md.table(["difference", *map(md.title, metrics)], body)]

@@ -26,10 +26,6 @@ def title(metric: str) -> str:
     return TITLES[kind].format(metric.removeprefix(kind))
 
 
-def titles(metrics: Iterable[str]) -> list[str]:
-    return [title(metric) for metric in metrics]
-
-
 def explain(metric: str) -> str:
     """Return the meaning of a column, in a few words."""
     if metric in AWARENESS:
@@ -56,7 +52,7 @@ def pivot(
     if not isinstance(rows, Mapping):
         rows = {row: [row] for row in rows}
     body = [[*labels, *(cells.get((row, column), NONE) for column in columns)] for row, labels in rows.items()]
-    return table([*head, *(titles(columns) if column_key == "metric" else columns)], body)
+    return table([*head, *(map(title, columns) if column_key == "metric" else columns)], body)
 
 
 def share(mean: Mapping[str, Any], spread: bool) -> str:

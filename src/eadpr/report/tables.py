@@ -63,7 +63,7 @@ def tables_of_set(
         *main_table(totals, settings.rows, settings.columns, longer),
         *notes,
         *macro_table(means[means["by"] == MACRO], [*settings.rows], settings.columns),
-        *difference_table(compared, md.titles(settings.differences), settings),
+        *difference_table(compared, settings.differences, settings),
         *removed_table(totals, [*settings.trainings], settings.columns, longer),
         *tables_by_kind(means, settings.by),
     ]

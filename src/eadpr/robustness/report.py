@@ -49,7 +49,7 @@ def report_set(measured: MeasuredRows, name: str, settings: ReportArms, most: in
     return [
         f"## {name}",
         md.pivot(means, ["%, near-duplicates per question"], measured.outcomes.keys(), columns),
-        *difference_table(changes, md.titles(compared), settings),
+        *difference_table(changes, compared, settings),
     ]
 
 
