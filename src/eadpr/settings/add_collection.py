@@ -34,7 +34,7 @@ LOOKED_AT = 100  # rows in which a column is looked at
 
 # Of collections without answers: BEIR's metrics first, then what needs no answer of answer awareness.
 COLUMNS = ["ndcg10", "map100", "recall100", "top1", "top20", "mrr100"]
-COLUMNS += ["aa_evidence", "placebo", "controlled_aa_evidence"]
+COLUMNS += ["aa_evidence", "placebo", "controlled_aa_evidence", "evidence1"]
 
 
 class Added(NamedTuple):
