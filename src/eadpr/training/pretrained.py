@@ -89,8 +89,6 @@ def _load_model(name: str, kind: Kind, label: str, safe: dict[str, Any], *, weig
 def position_limit(model: "PreTrainedModel | Bert") -> int:
     """Return the longest input that the model has positions for; RoBERTa keeps the first rows for padding."""
     limit = getattr(model.config, "max_position_embeddings", None) or UNLIMITED
-    if limit < 0:  # XLNet's word for none
-        return UNLIMITED
     for name, module in model.named_modules():
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
             return limit - module.padding_idx - 1
