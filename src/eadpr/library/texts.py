@@ -5,12 +5,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from eadpr.corpus.formats import own
 from eadpr.corpus.formats.columns import Columns
+from eadpr.corpus.formats.hugging_face import HUB, as_file
 from eadpr.corpus.formats.squad import is_squad, read_answered
 from eadpr.corpus.rows import Row, excerpt, usable_answers
 from eadpr.runtime.machine import Machine
@@ -29,7 +31,7 @@ BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of
 INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
 SENTENCES = ("placebo", "placebo_second")
 CUT_OTHERWISE = "cut_otherwise"
-KINDS = "rows may be dictionaries, a table of pandas, polars or Arrow, or one split of datasets; for a file: read_rows"
+KINDS = "rows may be dictionaries, a table of pandas, polars or Arrow, one split of datasets, a Path or hf:NAME"
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 
 
@@ -90,7 +92,7 @@ def distractors(
 
 
 def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
-    """Yield rows for `distractors` from SQuAD's JSON or a table, each with its file and line.
+    """Yield rows for `distractors` from SQuAD's JSON or a table, of `datasets` too, each with its file and line.
 
     `columns` maps fields to the table's columns of other names.
     """
@@ -98,8 +100,10 @@ def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[
         yield from read_answered(path)
         return
     n = None
-    for n, row in enumerate(own.read_rows(path, Columns("probed", columns or {}))):
-        yield {"id": str(n), "passage_id": str(n)} | row.fields | {"where": row.where}
+    with TemporaryDirectory() as scratch:
+        for n, row in enumerate(own.read_rows(as_file(path, Path(scratch)), Columns("probed", columns or {}))):
+            where = row.where.replace(f"{scratch}/", "")
+            yield {"id": str(n), "passage_id": str(n)} | row.fields | {"where": where}
     if n is None:
         raise ValueError(f"{path} holds no rows; fill it, or fetch a truncated file again")
 
@@ -150,6 +154,8 @@ def _make_annotator(annotator: Path | str | None = None, evidence: Strategy | No
 
 def as_rows(rows: Any) -> Iterator[Row]:
     """Yield the rows of a table of any kind, or of texts. Raises TypeError for what is none, as one text or one row."""
+    if isinstance(rows, Path) or (isinstance(rows, str) and rows.startswith(HUB)):
+        rows = read_rows(Path(rows))
     if isinstance(rows, pd.DataFrame):
         rows = rows.to_dict("records")
     rows = getattr(rows, "to_pylist", getattr(rows, "to_dicts", lambda: rows))()  # of Arrow and polars

@@ -40,8 +40,7 @@ def read_sections(folder: Path, unread: Counter[str]) -> Iterator[dict[str, Any]
     unread.update(kind for kind in kinds.values() if kind not in DOCUMENTS)
     paths = sorted(path for path, kind in kinds.items() if kind in DOCUMENTS)
     if not paths:
-        saved = "; of one that `datasets` saved (dataset_dict.json) give a split, written with `to_parquet`"
-        raise ValueError(f"{folder} is a folder without documents ({', '.join(DOCUMENTS)}){saved}")
+        raise ValueError(f"{folder} is a folder without documents ({', '.join(DOCUMENTS)})")
     for path in paths:
         if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
             raise ValueError(f"{path} is a link to a file outside of {folder}; put the file itself there")

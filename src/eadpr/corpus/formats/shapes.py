@@ -1,7 +1,7 @@
 """Recognise a new collection's layout, and write it as a user's own files.
 
 Files of passages and questions, BEIR's folder, TSVs as of MS MARCO and ir_datasets, SQuAD's JSON, a folder of
-documents.
+documents, tables of `datasets`.
 """
 
 import tempfile
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from eadpr.corpus.formats.documents import convert_documents
+from eadpr.corpus.formats.hugging_face import as_file
 from eadpr.corpus.formats.judged import convert_judged
 from eadpr.corpus.formats.own import OwnFiles, read_raw
 from eadpr.corpus.formats.squad import TESTS, convert_squad, is_squad
@@ -28,10 +29,13 @@ def recognise(
     """
     if not paths and (passages is None or questions is None):
         raise ValueError("give both --passages and --questions")
+    origin = f"{' and '.join(map(str, paths or [passages]))}, made into "
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         try:
+            paths = [as_file(path, Path(scratch)) for path in paths]
             if not paths:
-                yield _name_files(passages, questions, test_questions, Path(scratch))
+                named = [path and as_file(path, Path(scratch)) for path in (passages, questions, test_questions)]
+                yield _name_files(*named, Path(scratch))
             elif len(paths) == 1 and paths[0].is_dir():
                 yield convert_judged(paths[0], Path(scratch))
             elif all(map(is_squad, paths)):
@@ -39,7 +43,6 @@ def recognise(
             else:
                 yield _name_files(*_tell_apart(paths), Path(scratch))
         except ValueError as error:  # nobody can look at files in `scratch`: name what they were made of
-            origin = f"{' and '.join(map(str, paths or [passages]))}, made into "
             raise ValueError(str(error).replace(f"{scratch}/", origin)) from error
 
 
@@ -67,6 +70,7 @@ def _has_questions(path: Path) -> bool:
 def _name_files(passages: Path, questions: Path, test_questions: Path | None, out: Path) -> OwnFiles:
     splits = {"train": questions} | ({"test": test_questions} if test_questions else {})
     description = f"passages of {passages}, questions of {' and '.join(map(str, splits.values()))}"
+    description = description.replace(f"{out}/", "")
     if passages.is_dir():
         passages, unread = convert_documents(passages, out)
         if unread:

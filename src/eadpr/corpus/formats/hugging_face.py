@@ -1,0 +1,35 @@
+"""Tables of Hugging Face's `datasets`: hf:NAME[:CONFIG[:SPLIT]] of the Hub, and folders that the package saved."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+HUB = "hf:"
+
+
+def as_file(path: Path, out: Path) -> Path:
+    """Write a table of `datasets` as a file in the folder `out`, fields of structs as columns (`answers.text`), and
+    return it; return any other file as it is.
+
+    Raises ValueError where the table cannot be had or is several splits, and without the package.
+    """
+    of_hub = str(path).startswith(HUB)
+    if not of_hub and not any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
+        return path
+    if not find_spec("datasets"):
+        raise ValueError(f"{path} is read by the package datasets, which is not installed: pip install datasets")
+    import datasets
+
+    name, config, split = [*str(path).removeprefix(HUB).split(":"), None, None][:3]
+    try:
+        data = datasets.load_dataset(name, config, split=split) if of_hub else datasets.load_from_disk(path)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())}; a table is hf:NAME:CONFIG:SPLIT") from error
+    if isinstance(data, dict):
+        if len(data) > 1:
+            form = f"{HUB}{name}:{config or 'default'}:SPLIT" if of_hub else f"{path}/SPLIT"
+            raise ValueError(f"{path} has the splits {', '.join(data)}; name one, as {form}")
+        (data,) = data.values()
+    file = out / (re.sub(r"\W+", "-", "-".join(path.parts[-2:])) + ".parquet")
+    data.flatten().to_parquet(file)
+    return file

@@ -1,0 +1,96 @@
+"""Tables of `datasets`: saved folders, and names of the Hub, for which a server of this machine stands."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eadpr.corpus.formats.shapes import recognise
+from eadpr.library.texts import read_rows
+from tests.loopback import serving
+
+datasets = pytest.importorskip("datasets")
+pytestmark = pytest.mark.formats
+
+SQUAD = {"question": "Where did Ada live?", "context": "Ada lived in London.", "answers": {"text": ["London"]}}
+PASSAGES = [{"id": "p1", "text": "Ada lived in London."}]
+QUESTIONS = [{"question": "Where did Ada live?", "answers": ["London"], "positives": ["p1"]}]
+COMMIT = "a" * 40
+
+
+def hub(files):
+    """Answer what huggingface_hub asks about the data set org/qa with these files."""
+    entries = [{"type": "file", "path": name, "size": len(data), "oid": COMMIT} for name, data in files.items()]
+
+    def answer(to):
+        asked = to.rfile.read(int(to.headers.get("Content-Length") or 0))
+        path, body = to.path.partition("?")[0], None
+        if "/resolve/" in path:
+            body = files.get(path.split("/", 6)[-1])
+        elif path.startswith("/api/datasets/org/qa/paths-info/"):
+            body = json.dumps([entry for entry in entries if entry["path"].encode() in asked]).encode()
+        elif path.startswith("/api/datasets/org/qa/tree/"):
+            body = json.dumps(entries).encode()
+        elif path.startswith("/api/datasets/org/qa"):
+            siblings = [{"rfilename": name} for name in files]
+            body = json.dumps({"id": "org/qa", "sha": COMMIT, "siblings": siblings}).encode()
+        to.send_response(404 if body is None else 200)
+        headers = {"ETag": f'"{len(body or b"")}"', "X-Repo-Commit": COMMIT, "Content-Length": str(len(body or b""))}
+        for name, value in (headers | ({"X-Error-Code": "EntryNotFound"} if body is None else {})).items():
+            to.send_header(name, value)
+        to.end_headers()
+        if to.command != "HEAD":
+            to.wfile.write(body or b"")
+
+    return serving(do_GET=answer, do_POST=answer, do_HEAD=answer)
+
+
+def parquet(rows):
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    return file.getvalue()
+
+
+READ = "import sys\nfrom eadpr.library.texts import as_rows\nprint(*(row.fields for row in as_rows(sys.argv[1])))"
+
+
+def test_a_name_of_the_hub_is_a_table(tmp_path):
+    files = {f"{split}-0.parquet": parquet([SQUAD]) for split in ("train", "test")}
+    with hub(files) as http:
+        home = {"HF_ENDPOINT": f"http://127.0.0.1:{http.server_port}", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
+        read, refused = (
+            subprocess.run(
+                [sys.executable, "-c", READ, name], env=os.environ | home, capture_output=True, text=True, check=False
+            )
+            for name in ("hf:org/qa:default:test", "hf:org/qa")
+        )
+    assert "'question': 'Where did Ada live?'" in read.stdout, read.stderr
+    assert "'answers': ['London']" in read.stdout
+    assert "has the splits train, test; name one, as hf:org/qa:default:SPLIT" in refused.stderr
+
+
+def test_a_saved_table_is_read_as_rows(tmp_path):
+    datasets.Dataset.from_list([SQUAD]).save_to_disk(tmp_path / "squad")
+    (row,) = read_rows(tmp_path / "squad")
+    assert (row["question"], row["answers"], row["text"]) == (SQUAD["question"], ["London"], SQUAD["context"])
+
+
+def test_saved_tables_are_passages_and_questions(tmp_path):
+    datasets.Dataset.from_list(PASSAGES).save_to_disk(tmp_path / "texts")
+    splits = {name: datasets.Dataset.from_list(QUESTIONS) for name in ("train", "test")}
+    datasets.DatasetDict(splits).save_to_disk(tmp_path / "asked")
+    paths = [tmp_path / "texts", tmp_path / "asked" / "train", tmp_path / "asked" / "test"]
+    with recognise(paths, passages=None, questions=None, test_questions=None) as files:
+        rows = [pq.read_table(path).to_pylist() for path in (files.passages, *map(Path, files.questions.values()))]
+    assert rows == [PASSAGES, QUESTIONS, QUESTIONS]
+    with (
+        pytest.raises(ValueError, match="has the splits train, test; name one"),
+        recognise([tmp_path / "asked", tmp_path / "texts"], passages=None, questions=None, test_questions=None),
+    ):
+        pass
