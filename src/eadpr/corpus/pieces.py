@@ -50,9 +50,7 @@ def cut_text(text: str, words: int) -> list[Span]:
 
 def _sentences(text: str, spans: list[Span], words: int) -> Iterator[list[Span]]:
     """Yield the words of each sentence or line, or of each part of at most `words` words of a longer one."""
-    ends = sorted(
-        {*(sentence.end for sentence in sentences(text)), *(line.start() for line in re.finditer("\n", text))}
-    )
+    ends = sorted([piece.end for piece in sentences(text)] + [line.start() for line in re.finditer("\n", text)])
     for _, group in groupby(spans, key=lambda word: bisect_left(ends, word.end)):
         sentence = list(group)
         yield from (sentence[first : first + words] for first in range(0, len(sentence), words))

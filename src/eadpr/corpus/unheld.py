@@ -36,7 +36,6 @@ def find_unheld(connection: engine.Connection) -> str:
         cause = "HTML's entities are no text"
     elif any(map(re.compile(r"[;|]").search, answers)):
         cause = "several answers are a list, not one text"
-    counts = (
-        f"{len(unheld):,} of {len(answered) + len(unheld):,} questions have positives that hold no answer ({cause})"
-    )
+    total = len(answered) + len(unheld)
+    counts = f"{len(unheld):,} of {total:,} questions have positives that hold no answer ({cause})"
     return f"{counts}, as {first['id']}, {excerpt(first['question'])}: {excerpt(answers)}"

@@ -98,9 +98,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         local = _override(shared, collection.settings, prefix, Settings.model_fields)
         settings = checked(Settings, local, prefix)
         check_metrics(settings.evaluate, settings.report, prefix)
-        arms = {
-            arm: _override(local, overrides, f"arms.{arm}.", arm_sections) for arm, overrides in layout.arms.items()
-        }
+        arms = {arm: _override(local, over, f"arms.{arm}.", arm_sections) for arm, over in layout.arms.items()}
         for arm, of_arm in arms.items():
             checked(Settings, of_arm, f"arms.{arm}.")
         if name == layout.collection:
@@ -214,9 +212,7 @@ def _files(
                 }
             if kind == "arms":
                 derived["examples"] = _section(resolved, "examples") | {"placebos": compared_placebo(resolved)}
-            values = {
-                section: derived[section] if section in derived else _section(resolved, section) for section in sections
-            }
+            values = {key: derived[key] if key in derived else _section(resolved, key) for key in sections}
             yield re.sub(r"\{\w+\}", name, config), values
     # An input of no stage, so that it reruns nothing: `publishing.trackers` reads it.
     yield "report_to.json", {arm: resolved.train.report_to for arm, resolved in models["arms"].items()}

@@ -62,9 +62,8 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return every value that is no mapping, by dotted name."""
     leaves = {}
     for key, value in values.items():
-        leaves |= (
-            flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else {f"{prefix}{key}": value}
-        )
+        nested = isinstance(value, Mapping) and value
+        leaves |= flatten(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
     return leaves
 
 

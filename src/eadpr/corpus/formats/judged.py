@@ -63,10 +63,13 @@ def _read_judgements(path: Path) -> Judgements:
             reason = f"{len(cells)} cells, expected question, passage and grade, or TREC's four, by tabs"
             raise RowError(where, "", reason)
         question, passage, cell = cells[0], cells[-2], cells[-1]
-        grade = _read_grade(cell)
-        if number == 1 and len(cells) == 3 and grade is None and cell[:1].isalpha():
-            continue  # BEIR's header
-        if grade is None or not abs(grade) <= LARGEST:  # NaN too
+        try:
+            grade = float(cell)
+        except ValueError:
+            if number == 1 and len(cells) == 3 and cell[:1].isalpha():
+                continue  # BEIR's header
+            raise unexpected(where, "grade", cell, "a number") from None
+        if not abs(grade) <= LARGEST:  # NaN too
             raise unexpected(where, "grade", cell, "a number")
         grades = questions.setdefault(check_id(question, where), {})
         if grades.setdefault(check_id(passage, where), grade) != grade:
@@ -74,13 +77,6 @@ def _read_judgements(path: Path) -> Judgements:
     if not any(grade > 0 for grades in questions.values() for grade in grades.values()):
         raise ValueError(f"{path} has no passage with a grade above 0; fill it, or remove it")
     return {key: dict(sorted(grades.items(), key=lambda item: -item[1])) for key, grades in questions.items()}
-
-
-def _read_grade(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None
 
 
 def _read_questions(folder: Path, split: str, judgements: Judgements) -> Iterator[dict[str, Any]]:
