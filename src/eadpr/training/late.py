@@ -35,16 +35,11 @@ def late_scores(questions: Tensor, passages: Tensor, dim: int) -> Tensor:
     questions_QWD, passages_NWD = unpack(questions, dim), unpack(passages, dim)
     missing_NW = ~passages_NWD.any(-1)
     chunk = max(1, COSINES // (passages_NWD.shape[1] * questions_QWD.shape[0] * questions_QWD.shape[1]))
-    scores = [
-        _chunk_scores(questions_QWD, chunk_NWD, missing)
-        for chunk_NWD, missing in zip(passages_NWD.split(chunk), missing_NW.split(chunk), strict=True)
-    ]
+    scores = []
+    for chunk_NWD, missing in zip(passages_NWD.split(chunk), missing_NW.split(chunk), strict=True):
+        best_QNA = torch.einsum("qad,ntd->qnat", questions_QWD, chunk_NWD).masked_fill(missing[:, None], -1.0).amax(-1)
+        scores.append(_average(best_QNA, questions_QWD))
     return torch.cat(scores, 1)
-
-
-def _chunk_scores(questions_QWD: Tensor, passages_NWD: Tensor, missing_NW: Tensor) -> Tensor:
-    cosines = torch.einsum("qad,ntd->qnat", questions_QWD, passages_NWD)
-    return _average(cosines.masked_fill(missing_NW[None, :, None], -1.0).amax(-1), questions_QWD)
 
 
 def part_scores(questions: Tensor, passages: Tensor, parts_QPT: Tensor, dim: int) -> Tensor:
