@@ -37,8 +37,7 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
     kind `ranked` its train.parquet is read, and its name is the negatives' `source`. The report counts questions,
     negatives and, by reason, refused candidates.
     """
-    ranked = negatives.kind == "ranked"
-    source = ranking.name if ranked else negatives.kind
+    source = ranking.name if negatives.kind == "ranked" else negatives.kind
     with engine.connect() as connection:
         matching.register(connection)
         engine.view(connection, "questions", records / "questions.parquet", Question)
