@@ -1,7 +1,10 @@
 """DPR's files and their like: what is read, and what is refused."""
 
+import bz2
 import gzip
+import io
 import json
+import tarfile
 import tracemalloc
 from functools import partial
 from pathlib import Path
@@ -49,6 +52,26 @@ def test_quotes_of_a_tsv_are_text_where_the_first_closes_on_no_line(tmp_path):
 @pytest.mark.parametrize("text", ["sep=;\nid;text\n1;a, b\n", 'id, text,,\n1, "a, b",,\n'])
 def test_csv_is_read_as_spreadsheets_write_it(tmp_path, text):
     assert passages(write(tmp_path / "p.csv", text)) == [("1", "", "a, b")]
+
+
+@pytest.mark.parametrize("change", ["a stream", "its end", "a header", "a lost header"])
+def test_what_follows_damage_in_an_archive_is_not_left_out(tmp_path, change):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in ("a", "b"):
+            (tmp_path / name).write_text(f'{{"title": "{name}", "text": ["x"]}}\n')
+            archive.add(tmp_path / name, name)
+    data = packed.getvalue()  # header and content of a member take 512 bytes each
+    streams = {
+        "a stream": bz2.compress(data[:1024]) + bz2.compress(data[1024:]).replace(b"BZh", b"BZi", 1),
+        "its end": bz2.compress(data[:1024]),
+        "a header": bz2.compress(data[:1024] + b"?" + data[1025:]),
+        "a lost header": bz2.compress(data[:1024] + bytes(512) + data[1536:]),
+    }
+    with pytest.raises(ValueError, match=r"p\.tar\.bz2 is truncated, damaged or encrypted"):
+        list(file_rows.read_objects(write(tmp_path / "p.tar.bz2", streams[change])))
+    whole = write(tmp_path / "p.tar.bz2", bz2.compress(data[:1024]) + bz2.compress(data[1024:]))
+    assert [row.fields["title"] for row in file_rows.read_objects(whole)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("start", ["", "\ufeff"])

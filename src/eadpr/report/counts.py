@@ -14,7 +14,7 @@ from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms, ReportInputs
 from eadpr.runtime import files
 
-PAIRS = {
+QUESTIONS = md.WORDS["questions"] | {
     f"n_{metric}{suffix}": label
     for metric, compared in AWARENESS.items()
     if compared.beyond
@@ -22,7 +22,6 @@ PAIRS = {
         ("", f"{compared.title} pairs"), (CUT, f"left out, {compared.beyond}"), (WITHOUT, "left out without a placebo")
     )
 }  # fmt: skip
-QUESTIONS = md.WORDS["questions"] | PAIRS
 
 
 def counts_page(inputs: ReportInputs, by_row: Mapping[str, Any], settings: ReportArms) -> str:
@@ -33,9 +32,8 @@ def counts_page(inputs: ReportInputs, by_row: Mapping[str, Any], settings: Repor
         texts = {row: format_counts(sets[question_set], QUESTIONS) for row, sets in by_row.items()}
         lines += _group_arms(question_set, texts)
     reports = {arm: _numbers(files.read_json(inputs.negatives / arm / "report.json")) for arm in trainings}
-    lines += _group_arms(
-        "negatives", {arm: format_counts(counts, md.WORDS["negatives"]) for arm, counts in reports.items()}
-    )
+    texts = {arm: format_counts(counts, md.WORDS["negatives"]) for arm, counts in reports.items()}
+    lines += _group_arms("negatives", texts)
     lines += count_training(inputs.training, inputs.examples, [*trainings, *settings.one_hop])
     parts = ["# What the figures rest on", "\n".join(lines), distractor_table(inputs.distractors)]
     return "\n\n".join([*parts, *evidence_table(inputs.accuracy)]) + "\n"

@@ -1,8 +1,7 @@
 """Late interaction: the vectors of a text's tokens in the place of one vector (ColBERT; Khattab and Zaharia, 2020).
 
 The tokens of a text stand in one row of fixed width, so that rows are cut, joined and sent between processes as vectors
-are. Shapes: Q questions, N passages, P parts of a passage, D dimensions of a token; W tokens of a row, of which a
-question has A and a passage T.
+are. Shapes: Q questions, N passages, P parts of one, D dimensions; W tokens of a row, A of a question, T of a passage.
 """
 
 import torch

@@ -50,8 +50,7 @@ def make_masks(present_P: Tensor, false_QP: Tensor, contrast_CQ: Tensor, placebo
 
 
 class Terms(NamedTuple):
-    """Means over the questions that a term is defined for, 0 without any; `plain` is DPR's loss without distractors,
-    a term of `reference` only."""
+    """Means over the questions that a term is defined for, 0 without any; `plain` is a term of `reference` only."""
 
     total: Tensor
     dpr: Tensor

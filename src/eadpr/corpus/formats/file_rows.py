@@ -39,7 +39,14 @@ Lines = Iterator[tuple[str, str]]  # of a file, with their places
 Lists = Iterator[tuple[str, list[str]]]
 
 
-PACKED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open}  # by a file's first bytes
+@contextmanager
+def _open_bz2(file: BinaryIO) -> Iterator[BinaryIO]:
+    with bz2.open(file) as unpacked:
+        unpacked._buffer.raw._trailing_error = ()  # else a damaged stream behind the first is taken for the end
+        yield unpacked
+
+
+PACKED = {b"\x1f\x8b": gzip.open, b"BZh": _open_bz2}  # by a file's first bytes
 
 
 def check_exists(path: Place) -> None:
@@ -175,6 +182,10 @@ def _archive_values(file: BinaryIO, path: Path) -> Iterator[tuple[str, object]]:
             where = path / member.name
             with open_unpacked(where, partial(archive.extractfile, member)) as unpacked:
                 yield from _json_values(unpacked, where)
+        # `tarfile` takes what is no header for the end, which is two blocks of zeros, and so may be all that follows.
+        rest = list(map(any, iter(partial(archive.fileobj.read, tarfile.BLOCKSIZE), b"")))
+        if any(rest) or not rest:
+            raise tarfile.TarError("a header is missing or damaged")
 
 
 def _json_values(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:

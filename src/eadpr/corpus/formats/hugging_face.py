@@ -27,8 +27,7 @@ def as_file(path: Path, out: Path) -> Path:
         raise ValueError(f"{path}: {' '.join(str(error).split())}; a table is hf:NAME:CONFIG:SPLIT") from error
     if isinstance(data, dict):
         if len(data) > 1:
-            form = f"{HUB}{name}:{config or 'default'}:SPLIT" if of_hub else f"{path}/SPLIT"
-            raise ValueError(f"{path} has the splits {', '.join(data)}; name one, as {form}")
+            raise ValueError(f"{path} has the splits {', '.join(data)}; name one, {HUB}NAME:CONFIG:SPLIT or its folder")
         (data,) = data.values()
     file = out / (re.sub(r"\W+", "-", "-".join(path.parts[-2:])) + ".parquet")
     data.flatten().to_parquet(file)
