@@ -19,6 +19,7 @@ from eadpr.publishing import card, folder
 from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
 from eadpr.search.encode import embed, encode
+from eadpr.settings.add_collection import SCHEMA
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, Passage
 from eadpr.training.config import AUTO, ResolvedSettings
@@ -224,7 +225,7 @@ def test_the_card_says_what_was_measured_and_trained_on(tmp_path, monkeypatch):
     collections = tmp_path / "data" / "collections"
     collections.mkdir()
     (collections / "toy.yaml").write_text("# Toys. Licences: toys CC BY-NC 4.0; others\n# as for more.\nsource: {}\n")
-    (collections / "more.yaml").write_text("# More toys. Licence: MIT.\nsource: {}\n")
+    (collections / "more.yaml").write_text(f"{SCHEMA}# More toys. Licence: MIT.\nsource: {{}}\n")
     publish(made, tmp_path / "published")
     found = ModelCard.load(tmp_path / "published" / "README.md")
     assert re.search(r"(?m)^\| top-1 +\| +75\.0 \[.*\| +0\.0 \[", found.text)
