@@ -20,10 +20,7 @@ from eadpr.storage.records import PairScore
 from eadpr.supervision.config import Strategy
 
 POSITIVE = "positive"
-
-
-def symbol(form: str) -> str:
-    return {POSITIVE: "p⁺", "masked": "p′", "distractor": "p*"}.get(form, "p°")
+SYMBOLS = {POSITIVE: "p⁺", "masked": "p′", "distractor": "p*"}  # of forms; placebos are p°
 
 
 class Compared(NamedTuple):
@@ -37,7 +34,7 @@ class Compared(NamedTuple):
 
     @property
     def formula(self) -> str:
-        return f"s(q, {symbol(self.above)}) > s(q, {symbol(self.below)})"
+        return f"s(q, {SYMBOLS.get(self.above, 'p°')}) > s(q, {SYMBOLS.get(self.below, 'p°')})"
 
 
 TABLES = tomllib.loads(Path(__file__).with_name("awareness.toml").read_text(encoding="utf-8"))

@@ -26,38 +26,38 @@ def report_readers(
     rows, sampling, parts = settings.reading.trainings, settings, []
     pairs = settings.pair([*rows], rows)
     for reader in sorted(settings.reading.by, key=lambda name: name in settings.of_paths):
-        measured = load_rows(outcomes / "reading" / reader, rows, sets.evaluate)
-        for name, means in measured.trainings.groupby("row"):
+        measures = load_rows(outcomes / "reading" / reader, rows, sets.evaluate)
+        for name, means in measures.trainings.groupby("row"):
             files.write_json(folder / "metrics" / "reading" / reader / f"{name}.json", nest_means(means))
         if reader in settings.of_paths:
             parts.append(f"# Answers of the reader of paths {reader}")
             # Each ranking and the one that report.compare gives it, where that is read too, else the first.
             path_pairs = settings.pair([*rows], rows, next(iter(rows)))
-            parts += tables_of_paths(measured, rows, path_pairs, sampling, sets.evaluate)
+            parts += tables_of_paths(measures, rows, path_pairs, sampling, sets.evaluate)
         else:
             parts.append(f"# Answers of the reader {reader}")
             awareness = average_trainings(trainings[trainings["metric"].isin(AWARE)], rows)
             for name in sets.evaluate:
-                parts += tables_of_passages(measured, select_set(awareness, name), rows, pairs, sampling, read, name)
+                parts += tables_of_passages(measures, select_set(awareness, name), rows, pairs, sampling, read, name)
     return parts
 
 
 def tables_of_passages(
-    measured: MeasuredRows, awareness: pd.DataFrame, rows: Rows, pairs: Pairs, sampling: Sampling, read: Read, name: str
+    measures: MeasuredRows, awareness: pd.DataFrame, rows: Rows, pairs: Pairs, sampling: Sampling, read: Read, name: str
 ) -> list[str]:
-    means = select_set(measured.rows, name)
+    means = select_set(measures.rows, name)
     count = means[means["metric"] == read.metrics[0]]["n"].iloc[0]
     table = md.pivot(pd.concat([means, awareness]), ["%"], [*rows], [*read.metrics, *AWARE])
-    compared = comparisons(measured.outcomes, pairs, name, read.metrics)
+    compared = comparisons(measures.outcomes, pairs, name, read.metrics)
     differences = difference_table(compared, read.metrics, sampling)
     return [f"## {name}: {count:,.0f} questions", table, *differences]
 
 
 def tables_of_paths(
-    measured: MeasuredRows, rows: Rows, pairs: Pairs, sampling: Sampling, sets: Sequence[str]
+    measures: MeasuredRows, rows: Rows, pairs: Pairs, sampling: Sampling, sets: Sequence[str]
 ) -> list[str]:
     """Return tables of answers and their supporting sentences (001, Tables 5 and 10), of all questions and by kind."""
-    means = measured.rows
+    means = measures.rows
     means = means[means["metric"].isin(PATH_METRICS) & means["by"].isin(["", "hop_type"])]
     parts = []
     for name in sets:
@@ -67,6 +67,6 @@ def tables_of_paths(
             parts.append(f"{KINDS.get(kind, kind)} (n={n}):" if kind else f"## {name}: {n} questions")
             parts.append(md.pivot(group, ["%"], [*rows], PATH_METRICS))
         if len(of_set):
-            compared = comparisons(measured.outcomes, pairs, name, PATH_METRICS)
+            compared = comparisons(measures.outcomes, pairs, name, PATH_METRICS)
             parts += difference_table(compared, PATH_METRICS, sampling)
     return parts

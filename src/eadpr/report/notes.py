@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import Outcomes
-from eadpr.evaluation.statistics import Interval
 from eadpr.report import markdown as md
 from eadpr.report.config import UNTRAINED, ReportArms
 from eadpr.report.differences import compare
@@ -138,19 +137,13 @@ def note_lower(name: str, outcomes: Mapping[str, Outcomes], settings: ReportArms
     command = f"dvc exp run -S collection={collection} -S"
     notes = []
     for reference, remedy in REMEDIES.items():
-        if lower := _find_lower(name, outcomes, settings, reference, metric):
-            arms = "; ".join(f"{arm} {md.bounded(interval, sign='+')}" for arm, interval in lower.items())
+        arms = [arm for arm in settings.trainings if arm != UNTRAINED] if reference in outcomes else []
+        sides = ((*(outcomes[row].of_trainings(name, metric) for row in (arm, reference)), True) for arm in arms)
+        differences = zip(arms, compare(sides, settings), strict=True)
+        lower = {arm: change.interval for arm, change in differences if change and change.interval.high < 0}
+        if lower:
+            listed = "; ".join(f"{arm} {md.bounded(interval, sign='+')}" for arm, interval in lower.items())
             best = max(lower, key=lambda arm: lower[arm].estimate)
             remedy = remedy.format(command=command, collection=collection, best=best)
-            notes.append(f"**Below {reference}** at {md.title(metric)}, in points: {arms}. {remedy}")
+            notes.append(f"**Below {reference}** at {md.title(metric)}, in points: {listed}. {remedy}")
     return notes
-
-
-def _find_lower(
-    name: str, outcomes: Mapping[str, Outcomes], settings: ReportArms, reference: str, metric: str
-) -> dict[str, Interval]:
-    """Return by arm its difference to the reference where the whole interval is below 0."""
-    arms = [arm for arm in settings.trainings if arm != UNTRAINED] if reference in outcomes else []
-    sides = ((*(outcomes[row].of_trainings(name, metric) for row in (arm, reference)), True) for arm in arms)
-    differences = zip(arms, compare(sides, settings), strict=True)
-    return {arm: found.interval for arm, found in differences if found and found.interval.high < 0}

@@ -58,23 +58,19 @@ def tables_of_set(
     totals = means[means["by"] == ""]
     count = totals[(totals["row"] == BM25) & (totals["metric"] == "n")]["n"].item()
     compared = comparisons(outcomes, settings.comparisons, name, settings.differences)
+    main = [md.pivot(totals, ["%"], settings.rows.keys(), settings.columns, spread=True)]
+    main.append(explain_columns(settings.columns, longer))
+    if repeated := ", ".join(f"{row} {len(names)}" for row, names in settings.rows.items() if len(names) > 1):
+        main.append(f"Mean ± standard deviation over trainings with different seeds: {repeated}.")
     return [
         f"## {name}: {count:,.0f} questions",
-        *main_table(totals, settings.rows, settings.columns, longer),
+        *main,
         *notes,
         *macro_table(means[means["by"] == MACRO], [*settings.rows], settings.columns),
         *difference_table(compared, settings.differences, settings),
         *removed_table(totals, [*settings.trainings], settings.columns, longer),
         *tables_by_kind(means, settings.by),
     ]
-
-
-def main_table(totals: pd.DataFrame, rows: Rows, columns: Sequence[str], longer: Mapping[str, float]) -> list[str]:
-    parts = [md.pivot(totals, ["%"], rows.keys(), columns, spread=True), explain_columns(columns, longer)]
-    repeated = ", ".join(f"{row} {len(names)}" for row, names in rows.items() if len(names) > 1)
-    if repeated:
-        parts.append(f"Mean ± standard deviation over trainings with different seeds: {repeated}.")
-    return parts
 
 
 def explain_columns(columns: Sequence[str], longer: Mapping[str, float]) -> str:

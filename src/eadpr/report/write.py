@@ -44,7 +44,6 @@ def run(
     by_row = {row: nest_means(of_row) for row, of_row in means.groupby("row", sort=False)}
     passages = tables.count(inputs.records / "passages.parquet", Passage)
     lower = {name: note_lower(name, measured.outcomes, settings, out.name) for name in sets.evaluate}
-    preferred = note_validation(inputs.training, [*settings.trainings])
     validation = read_validation(inputs.training, [*settings.trainings])
     trained = [arm for arm in settings.trainings if arm != UNTRAINED] or [UNTRAINED]
     best = validation.preferred if validation else trained[-1]
@@ -55,7 +54,7 @@ def run(
         learnt = [records["sets"][name] for name in sets.train]
         answered = any(counts["without_answers"] < counts["questions"] for counts in learnt)
         warnings.append(f"{few} What works: `{command_for_few(out.name, answers=answered)}`")
-    warnings += preferred
+    warnings += note_validation(inputs.training, [*settings.trainings])
     parts = [f"# {out.name}: {passages:,} passages", *warnings]
     for name in sets.evaluate:
         longer = share_longer(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))

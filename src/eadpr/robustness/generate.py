@@ -52,14 +52,14 @@ def write_near_duplicates(
         if pair.question.matchable
     )
     dropped: Counter[str] = Counter()
-    made: list[NearDuplicate] = []
+    candidates: list[NearDuplicate] = []
     located = [(file, file.local(sources=sources, raw=raw)) for file in source.files] if source else []
     generate = choose_generator(settings, endpoint, located, records / "passages.parquet")
     with progress(f"near-duplicates by {settings.generator}", None, "questions") as advance:
         for original in originals:
-            made += near_duplicates(original, settings, generate, dropped)
+            candidates += near_duplicates(original, settings, generate, dropped)
             advance(1)
-    rows = list(_unlike_all(made, _in_corpus(records / "passages.parquet", made), dropped))
+    rows = list(_unlike_all(candidates, _in_corpus(records / "passages.parquet", candidates), dropped))
     counts = Counter(row.question_id for row in rows)
     report = {
         "generator": settings.generator,
@@ -116,9 +116,9 @@ def near_duplicates(
     ]
 
 
-def _in_corpus(passages: Path, made: Iterable[NearDuplicate]) -> set[str]:
+def _in_corpus(passages: Path, rows: Iterable[NearDuplicate]) -> set[str]:
     """Return the near-duplicates' texts that a passage of the corpus has too."""
-    texts = {squash_spaces(row.text) for row in made}
+    texts = {squash_spaces(row.text) for row in rows}
     same: set[str] = set()
     with progress("compare with the corpus", tables.count(passages, Passage), "passages") as advance:
         for batch in tables.batches(passages, Passage, columns=["text"]):
@@ -127,11 +127,11 @@ def _in_corpus(passages: Path, made: Iterable[NearDuplicate]) -> set[str]:
     return same
 
 
-def _unlike_all(made: Iterable[NearDuplicate], in_corpus: set[str], dropped: Counter[str]) -> Iterator[NearDuplicate]:
+def _unlike_all(rows: Iterable[NearDuplicate], in_corpus: set[str], dropped: Counter[str]) -> Iterator[NearDuplicate]:
     """Yield the near-duplicates unlike every passage and every earlier one, renumbered within their question."""
     seen: set[str] = set()
     counts: Counter[str] = Counter()
-    for row in made:
+    for row in rows:
         text = squash_spaces(row.text)
         if text in in_corpus or text in seen:
             dropped["corpus" if text in in_corpus else "shared"] += 1

@@ -25,41 +25,41 @@ def report_robustness(
     arms, parts = settings.robustness.trainings, []
     rows = {f"{arm}, {n}": [f"{name}/{n}" for name in names] for arm, names in arms.items() for n in counts.counts}
     for generator in settings.robustness.by:
-        measured = load_rows(outcomes / "robustness" / generator, rows, sets.evaluate)
-        made = files.read_json(outcomes / "robustness" / generator / next(iter(arms.values()))[0] / MADE)
-        dropped = ", ".join(f"{n:,} {reason}" for reason, n in made["dropped"].items()) or "none"
+        measures = load_rows(outcomes / "robustness" / generator, rows, sets.evaluate)
+        report = files.read_json(outcomes / "robustness" / generator / next(iter(arms.values()))[0] / MADE)
+        dropped = ", ".join(f"{n:,} {reason}" for reason, n in report["dropped"].items()) or "none"
         parts += [
             f"# Near-duplicates: {generator}",
-            f"{made['near_duplicates']:,} near-duplicates of {made['questions']:,} questions of all sets;"
-            f" {made['with_all']:,} have all that were asked for, {made['with_none']:,} have none. Dropped: {dropped}."
-            " Every question counts.",
+            f"{report['near_duplicates']:,} near-duplicates of {report['questions']:,} questions of all sets;"
+            f" {report['with_all']:,} have all that were asked for, {report['with_none']:,} have none. Dropped:"
+            f" {dropped}. Every question counts.",
         ]
         for name in sets.evaluate:
-            parts += report_set(measured, name, settings, counts.counts[-1])
+            parts += report_set(measures, name, settings, counts.counts[-1])
     return parts
 
 
-def report_set(measured: MeasuredRows, name: str, settings: ReportArms, most: int) -> list[str]:
-    means = select_set(measured.rows, name)
+def report_set(measures: MeasuredRows, name: str, settings: ReportArms, most: int) -> list[str]:
+    means = select_set(measures.rows, name)
     columns, compared = (
         [metric for metric in metrics if metric in set(means["metric"])]
         for metrics in (settings.columns, settings.differences)
     )
-    changes = list_changes(measured, name, compared, settings, most)
+    changes = list_changes(measures, name, compared, settings, most)
     return [
         f"## {name}",
-        md.pivot(means, ["%, near-duplicates per question"], measured.outcomes.keys(), columns),
+        md.pivot(means, ["%, near-duplicates per question"], measures.outcomes.keys(), columns),
         *difference_table(changes, compared, settings),
     ]
 
 
 def list_changes(
-    measured: MeasuredRows, name: str, metrics: Sequence[str], settings: ReportArms, most: int
+    measures: MeasuredRows, name: str, metrics: Sequence[str], settings: ReportArms, most: int
 ) -> Iterator[Comparison]:
     """Yield the change by `most` near-duplicates for each arm; for each pair the difference there and of changes."""
 
     def read(arm: str, count: int, metric: str) -> Trainings:
-        return measured.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
+        return measures.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
 
     def read_change(arm: str, metric: str) -> Trainings:
         changed = []

@@ -44,7 +44,9 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
         matching.read_texts(connection, records / "passages.parquet", f"SELECT passage_id FROM ({pairs})")
         matching.find_matches(connection, pairs)
         connection.execute(_CHOSEN)
-        report = _report(connection, sets)
+        connection.execute(_LACKING)
+        names = [name for name in Sets.model_fields if name != "validation" or sets.validation]
+        report = {name: engine.first(connection, _COUNTS.format(name=name)) for name in names}
         if report["train"]["questions"] and not report["train"]["positives"]:
             raise ValueError(
                 f"none of the {report['train']['questions']:,} training questions ({', '.join(sets.train)}) has a"
@@ -103,14 +105,6 @@ UNION ALL (
 _POSITIVES = """
 SELECT question_id, passage_id, source, gold FROM chosen JOIN asked USING (place) ORDER BY place, "order", pos
 """
-
-
-def _report(connection: engine.Connection, sets: Sets) -> dict[str, dict[str, int]]:
-    connection.execute(_LACKING)
-    names = [name for name in Sets.model_fields if name != "validation" or sets.validation]
-    return {name: engine.first(connection, _COUNTS.format(name=name)) for name in names}
-
-
 # Questions with answers and given positives, none of them with an answer.
 _LACKING = """
 CREATE TABLE lacking AS

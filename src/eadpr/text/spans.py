@@ -144,21 +144,13 @@ def without(text: str, spans: Iterable[Span]) -> str:
     closing mark would follow the space ("in Paris, France" becomes "in, France") or an opening bracket stand before it.
     """
     rest, position = "", 0
-    for start, end in merge(_with_spaces(text, span) for span in spans):
+    spaced = (Span(len(text[: span.start].rstrip()), len(text) - len(text[span.end :].lstrip())) for span in spans)
+    for start, end in merge(spaced):
         rest = _join(rest, text[position:start])
         if text[start:end][:1].isspace() or text[start:end][-1:].isspace():
             rest += " "
         position = end
     return _join(rest, text[position:]).strip()
-
-
-def _with_spaces(text: str, span: Span) -> Span:
-    start, end = span.start, span.end
-    while start > 0 and text[start - 1].isspace():
-        start -= 1
-    while end < len(text) and text[end].isspace():
-        end += 1
-    return Span(start, end)
 
 
 def _join(start: str, end: str) -> str:
