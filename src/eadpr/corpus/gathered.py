@@ -109,8 +109,7 @@ class Gathered:
             self._add("pointed", file.name, *gold)
 
     def locate_pages(self, pages: GoldPages, questions: Collection[str], file: File) -> None:
-        """Give questions of `file` that name no passage those passages of the corpus that are cut from their gold
-        pages."""
+        """Give questions of `file` that name no passage the passages that were cut from their gold pages."""
         rows = engine.rows(self.connection.cursor(), SQL["titled"], {"titles": pages.titles(questions)})
         self.add_annotations(pages.locate(questions, ((row["id"], row["title"], row["text"]) for row in rows)), file)
 

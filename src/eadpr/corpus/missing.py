@@ -19,8 +19,7 @@ FROM (
 ) JOIN named c USING (c) JOIN asked a USING (n);
 CREATE VIEW passages AS SELECT id, title, text FROM corpus UNION ALL SELECT passage_id, title, text FROM missing
 """
-# Passages that cannot join the corpus; $join where those with a text can. `split` is null for those that are not a
-# document that was split.
+# Passages that cannot join the corpus; $join where those with a text can. `split` is null but for a split document.
 _LACKED = """
 CREATE TABLE lacked AS SELECT missing.*, corpus.id AS split, (SELECT min(id) FROM corpus) AS example
 FROM missing LEFT JOIN corpus ON corpus.id = missing.passage_id || '#1' WHERE NOT $join OR missing.text IS NULL

@@ -1,7 +1,6 @@
 """A collection's files become records: passages, questions, question sets and contexts.
 
-Files are read row by row; `gathered` does what concerns whole tables. Memory does not grow with passages or questions,
-but with the pages of `gold_info`.
+Files are read row by row; `gathered` does what concerns whole tables. Memory grows with the pages of `gold_info` alone.
 """
 
 from collections import Counter

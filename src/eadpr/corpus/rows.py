@@ -20,8 +20,7 @@ GivenPassage = tuple[str, Any, Any, Any, list[Span] | None]
 
 
 class RowError(ValueError):
-    """A row that cannot be used: `where` is its file and line, `field` the field at fault (empty for the whole row),
-    `reason` says what to do about it."""
+    """A row that cannot be used: its file and line, the field at fault (empty: the whole row), why and what to do."""
 
     def __init__(self, where: str, field: str, reason: str) -> None:
         super().__init__(f"{where}: {field} {reason}" if field else f"{where}: {reason}")
@@ -216,8 +215,7 @@ def usable_answers(
 ) -> list[str]:
     """Return the answers that a question can be judged by.
 
-    An answer without a single token of DPR's tokeniser would be found in every passage: it is odd. A pattern that does
-    not compile is an error.
+    An answer without a token of DPR's would be found in every passage: it is odd. A broken pattern is an error.
     """
     usable = []
     for i, answer in enumerate(answers):

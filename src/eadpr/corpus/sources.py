@@ -35,8 +35,7 @@ class File(Section):
     cut from there); `ramdocs` (RAMDocs' JSONL: its documents of type correct are the positives, the others
     near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title and type); `facts`
     (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl); `entity_questions` (JSON of
-    question, answers, as P19.dev.json, or a zip of such files); `paq` (PAQ's metadata). The last three name their
-    question sets themselves.
+    question, answers, as P19.dev.json, or a zip of such); `paq` (PAQ's metadata). The last three name their own sets.
     """
 
     kind: Literal[

@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from eadpr.evaluation import awareness, metrics
 from eadpr.evaluation.config import Evaluate
-from eadpr.evaluation.metrics import Judgements, judge_rankings, load_judge, reciprocal_rank
 from eadpr.evaluation.outcomes import MeasuredQuestions, Values, load_questions, write
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
@@ -65,21 +64,21 @@ def ranking_values(
     questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, settings: Evaluate
 ) -> dict[str, Values]:
     asked, ids = list(questions.records(records)), questions.ids
-    judge = load_judge(records, positives / "positives.parquet", asked)
+    judge = metrics.load_judge(records, positives / "positives.parquet", asked)
     rankings = read_rankings(ranking / "evaluate.parquet", ids.to_pylist())
-    judged = judge_rankings(judge, asked, rankings, depth=settings.depth)
+    judged = metrics.judge_rankings(judge, asked, rankings, depth=settings.depth)
     return retrieval_values(judged, settings) | _counts(asked, judged)
 
 
-def retrieval_values(judged: Judgements, settings: Evaluate) -> dict[str, Values]:
+def retrieval_values(judged: metrics.Judgements, settings: Evaluate) -> dict[str, Values]:
     """Return every retrieval metric; those by id over the questions that have such ids, absent where none has."""
     everyone, mrr_at, ndcg_at = np.arange(len(judged.relevant_Q)), settings.mrr_at, settings.ndcg_at
     values = {f"top{k}": Values(everyone, metrics.top_k_accuracy(judged.answer_QK, k)) for k in settings.top_k}
-    values[f"mrr{mrr_at}"] = Values(everyone, reciprocal_rank(judged.answer_QK, mrr_at))
+    values[f"mrr{mrr_at}"] = Values(everyone, metrics.reciprocal_rank(judged.answer_QK, mrr_at))
     if len(rows := np.flatnonzero(judged.relevant_Q)):
         hits, counts = judged.relevant_QK[rows], judged.relevant_Q[rows]
         values |= {f"id_top{k}": Values(rows, metrics.top_k_accuracy(hits, k)) for k in settings.top_k}
-        values[f"id_mrr{mrr_at}"] = Values(rows, reciprocal_rank(hits, mrr_at))
+        values[f"id_mrr{mrr_at}"] = Values(rows, metrics.reciprocal_rank(hits, mrr_at))
         values[f"ndcg{ndcg_at}"] = Values(rows, metrics.ndcg(judged.gain_QK[rows], judged.best_QK[rows], ndcg_at))
         values[f"map{mrr_at}"] = Values(rows, metrics.average_precision(hits, counts, mrr_at))
         values |= {f"recall{k}": Values(rows, metrics.recall(hits, counts, k)) for k in settings.recall_at}
@@ -101,7 +100,7 @@ def evidence_values(sentences: Path, positives: Path, ids: pa.Array) -> dict[str
     return {"evidence1": Values(np.array([*values]), np.array([*values.values()], np.float64))} if values else {}
 
 
-def _counts(questions: Sequence[Question], judged: Judgements) -> dict[str, Values]:
+def _counts(questions: Sequence[Question], judged: metrics.Judgements) -> dict[str, Values]:
     values = {"ranked": Values(np.arange(len(questions)), judged.ranked_Q.astype(np.float64))}
     without = np.array([not question.matchable for question in questions])
     for name, mask in (("no_answers", without), ("unjudged", without & (judged.relevant_Q == 0))):

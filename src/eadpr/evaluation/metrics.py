@@ -48,8 +48,7 @@ class Judgements(NamedTuple):
 
     `answer` is a hit by answer (by id where a question has none that a text can hold), `relevant` by the id of a given
     positive or supporting passage, `supporting` by the id of a supporting passage (`hops`). `gain` is the grade of a
-    relevant passage, 1 where the source gives none, and `best` holds the grades of the best ranking possible. `ranked`
-    counts a question's ranks.
+    relevant passage, 1 where the source gives none, `best` has those of an ideal ranking, `ranked` counts ranks.
     """
 
     answer_QK: NDArray[np.bool_]

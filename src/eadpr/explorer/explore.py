@@ -10,7 +10,6 @@ import pandas as pd
 from eadpr.evaluation.awareness import AWARENESS, CUT
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions
 from eadpr.explorer import gather, words
-from eadpr.explorer.gather import ExploreInputs
 from eadpr.explorer.page import make_page
 from eadpr.report import markdown as md
 from eadpr.report.config import ReportArms
@@ -28,7 +27,7 @@ DIGITS = 5  # of a figure of the overview
 
 
 def run(
-    inputs: ExploreInputs, out: Path, collection: str, settings: ReportArms, sets: Sets, about: Mapping[str, Any]
+    inputs: gather.ExploreInputs, out: Path, collection: str, settings: ReportArms, sets: Sets, about: Mapping[str, Any]
 ) -> str:
     """Write the page, with the first training of each row of the report, and return a summary of it.
 
@@ -62,7 +61,7 @@ def run(
 
 def _question_columns(questions: MeasuredQuestions, records: Sequence[Question]) -> dict[str, Any]:
     table = questions.table
-    relations = table["relation"].to_pylist()
+    relations, names = table["relation"].to_pylist(), words.RELATIONS
     return {
         "sets": {name: rows.tolist() for name, rows in questions.members.items()},
         "ids": [question.id for question in records],
@@ -72,12 +71,14 @@ def _question_columns(questions: MeasuredQuestions, records: Sequence[Question])
         "types": table["type"].to_pylist(),
         "hop_types": table["hop_type"].to_pylist(),
         "relations": relations,
-        "relationNames": {code: words.name_relation(code) for code in sorted({*filter(None, relations)})},
+        "relationNames": {
+            code: f"{names[code]} ({code})" if code in names else code for code in sorted({*filter(None, relations)})
+        },
     }
 
 
 def _measures(
-    inputs: ExploreInputs, shown: Sequence[str], questions: MeasuredQuestions, settings: ReportArms
+    inputs: gather.ExploreInputs, shown: Sequence[str], questions: MeasuredQuestions, settings: ReportArms
 ) -> dict[str, Any]:
     """Return each question's first hits and values, and the overview."""
     rows = load_rows(inputs.outcomes, settings.rows, [*questions.members])

@@ -1,7 +1,7 @@
 """The details of each question in the explorer: rankings, hits, positives with their cuts."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,12 +68,11 @@ def details(
     settings: ReportArms,
     numbers: dict[str, int],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the details of every question, in order; `shown` are the names of the `rankings`, and `numbers` gets the
-    number of each passage, by first use."""
+    """Yield each question's details, in order; `shown` names `rankings`, `numbers` gets each passage's by first use."""
     judge = load_judge(inputs.records, inputs.positives / "positives.parquet", questions)
     store, relevant, ids, matcher = judge.store, judge.relevant, judge.relevant.keys(), AnswerMatcher()
     positives = _read_positives(inputs, ids, settings.strategy)
-    scores = [_read_scores(inputs.pairs / f"{name}.parquet", ids) for name in shown]
+    scores = _read_scores([inputs.pairs / f"{name}.parquet" for name in shown], ids)
     for question in questions:
         ranked = [ranking.get(question.id, []) for ranking in rankings]
         passages = dict.fromkeys(passage for ranking in ranked for passage, *_ in ranking)
@@ -88,7 +87,7 @@ def details(
         hits = judge(question, [*passages]) if passages else []
         shown_positives = []
         for passage, positive in positives[question.id].items():
-            by_form = _group_by_form(scores, (question.id, passage))
+            by_form = scores.get((question.id, passage), {})
             ids_and_scores = {"passage": numbers[passage], "answers": edges[passage], "scores": by_form}
             shown_positives.append(ids_and_scores | positive)
         yield {
@@ -123,22 +122,15 @@ def _read_positives(inputs: ExploreInputs, ids: Collection[str], strategy: str) 
     return positives
 
 
-def _read_scores(path: Path, ids: Collection[str]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return scores by question and positive, then form; nothing for a ranking without scored forms."""
+def _read_scores(paths: Sequence[Path], ids: Collection[str]) -> dict[tuple[str, str], dict[str, list[float | None]]]:
+    """Return by question and positive, then form, the score of each ranking, None for one without."""
     scores = defaultdict(dict)
-    for row in tables.rows(path, PairScore) if path.exists() else ():
-        if row.question_id in ids:
-            scores[row.question_id, row.passage_id][row.variant] = round_score(row.score)
+    for place, path in enumerate(paths):
+        for row in tables.rows(path, PairScore) if path.exists() else ():
+            if row.question_id in ids:
+                by_form = scores[row.question_id, row.passage_id]
+                by_form.setdefault(row.variant, [None] * len(paths))[place] = round_score(row.score)
     return scores
-
-
-def _group_by_form(
-    scores: Sequence[Mapping[tuple[str, str], Mapping[str, float]]], pair: tuple[str, str]
-) -> dict[str, list[float | None]]:
-    """Return by form the scores of one positive, None for a ranking without."""
-    by_ranking = [ranking.get(pair, {}) for ranking in scores]
-    forms = dict.fromkeys(form for ranking in by_ranking for form in ranking)
-    return {form: [ranking.get(form) for ranking in by_ranking] for form in forms}
 
 
 def _edges(spans: Sequence[Span] | Sequence[tuple[int, int]]) -> list[int]:

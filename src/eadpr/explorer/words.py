@@ -11,10 +11,6 @@ FORMS, EVIDENCE, RELATIONS = WORDS["forms"], WORDS["evidence"], WORDS["relations
 PLACEBOS = tuple(name for name in FORMS if name.startswith("placebo"))
 
 
-def name_relation(code: str) -> str:
-    return f"{RELATIONS[code]} ({code})" if code in RELATIONS else code
-
-
 def describe_ranking(name: str, settings: ReportArms) -> str:
     """Describe a ranking that is not one arm's, else return nothing."""
     if name in settings.one_hop:

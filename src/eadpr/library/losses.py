@@ -68,8 +68,7 @@ class EvidenceLoss(nn.Module):
     text is the positive's own or empty, which samplers take for duplicates. A passage of one question that is another
     one's positive is no negative of that one.
 
-    `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). The other settings are those of
-    `evidence_loss`.
+    `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). All else is as in `evidence_loss`.
     """
 
     # For the model card that sentence-transformers writes.

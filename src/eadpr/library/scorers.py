@@ -80,8 +80,7 @@ def _join_all(join: str, titles: Sequence[str], texts: Sequence[str]) -> list[st
 
 
 def load_encoders(name: str, settings: EncoderSettings | None = None) -> encoder.Encoders:
-    """Return the encoders of an arm's folder, or any one encoder twice, as it says of itself where `settings` says
-    nothing else.
+    """Return the encoders of an arm's folder, or any encoder twice, as it says of itself unless `settings` says else.
 
     Raises ValueError for a model that makes neither one vector of a text nor one of each token.
     """

@@ -43,8 +43,7 @@ class Annotation(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """A row's texts. `variants` has positive and, if they exist, distractor, masked, placebo, placebo_second,
-    placebo_words and placebo_inside.
+    """A row's texts. `variants` has positive and, if they exist, distractor, masked and each of PLACEBOS.
 
     `reasons` has the reasons of `forms.cut` for those that do not exist, or cut_otherwise: the placebo is a sentence
     taken out, and the distractor lacks no sentence.
@@ -111,8 +110,7 @@ def read_rows(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[
 def training_rows(texts: Iterable[Texts] | Rows, join: str = "{title} {text}") -> Iterator[dict[str, str]]:
     """Yield the columns of `losses.EvidenceLoss`: question, positive, distractor, placebo.
 
-    The positive stands for a missing text, so that no sampler takes rows with missing ones for duplicates. `join` makes
-    one text of title and text.
+    The positive stands for a missing text, so that no sampler sees duplicates. `join` makes one text of title and text.
     """
     for row in as_texts(texts):
         columns = {"question": row.question}

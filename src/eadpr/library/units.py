@@ -46,8 +46,7 @@ def measure_units(
 ) -> Iterator[tuple[str, float, Awareness | None]]:
     """Yield each unit with its top-1, a share, and its controlled AA-evidence, None where no row has it.
 
-    The CANDIDATES with the highest cosine are ranked by sentences and tokens. A model with layers behind its pooling
-    has no tokens to match.
+    Sentences and tokens rank the CANDIDATES of highest cosine. A model with layers behind its pooling has no tokens.
     """
     passages, right = distinct((row.title, row.variants["positive"]) for row in texts)
     questions, has_layers = [row.question for row in texts], False

@@ -1,7 +1,6 @@
 """A trained arm as one folder for other libraries: sentence-transformers and, on demand, vectors for numpy.
 
-A shared encoder is the folder itself; two encoders have a subfolder each, and sentence-transformers' `Router` chooses
-between them.
+A shared encoder is the folder itself; two have a subfolder each, and sentence-transformers' `Router` chooses.
 """
 
 import shutil

@@ -8,8 +8,7 @@ from eadpr.training.state import TrainingState
 
 
 def make_report(configs: Path, arm: str) -> Report | None:
-    """Open a run of the arm in each tracker that a collection's folder of config files names for it; return what logs a
-    step to them, None where there are none."""
+    """Open a run in each tracker that the config files name for the arm; return a function that logs a step to them."""
     file = configs / "report_to.json"
     names = read_json(file).get(arm) if file.exists() else None
     if not names:

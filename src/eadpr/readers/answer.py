@@ -18,8 +18,7 @@ from eadpr.readers.inputs import Input
 from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.readers.scores import PathScores
 from eadpr.readers.selection import PathRows, path_rows, ranking_table, read_ranked_paths
-from eadpr.runtime import cache, files, parallel
-from eadpr.runtime import machine as machines
+from eadpr.runtime import cache, files, machine, parallel
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
 from eadpr.storage import tables
@@ -39,7 +38,7 @@ def answer_questions(
     end. Finished shards stay in the cache until `out` is written.
     """
     store = PassageStore(records / "passages.parquet")
-    model = kinds.load(reader).to(machines.device())
+    model = kinds.load(reader).to(machine.device())
     settings, of_paths = settings.for_reader(model.settings), model.settings.of_paths
     answerer = ANSWERERS[model.settings.kind](model, store, settings, hardware)
     table = ranking_table(ranking, "evaluate", hops=of_paths)
@@ -52,7 +51,7 @@ def answer_questions(
             advance(1)
 
     inputs = [records / "passages.parquet", records / "questions.parquet", table, reader]
-    with cache.workspace("readings", machines.key(__file__, inputs, ids, settings, hardware)) as folder:
+    with cache.workspace("readings", machine.key(__file__, inputs, ids, settings, hardware)) as folder:
         ranked = read_ranked_paths(table, settings.top_k[-1])
         done = min(SHARD * sum(1 for _ in folder.glob("*.parquet.sha256")), len(ids))
         with (
@@ -144,7 +143,7 @@ class FusionAnswerer:
         """Return a prediction for every `top_k`, from paths of one passage, the best first; each is encoded once."""
         rows = [row for path in paths[: self._settings.top_k[-1]] for row in path]
         inputs = tokenize_passages(self._reader, self._store, question, rows)
-        with machines.autocast(self._hardware):
+        with machine.autocast(self._hardware):
             states = self._reader.states(inputs)
             return [self._predict(question, k, states[:k]) for k in self._settings.top_k]
 

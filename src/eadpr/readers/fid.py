@@ -32,12 +32,9 @@ class FusionReader(torch.nn.Module):
 
     def input_ids(self, question: str, title: str, text: str) -> list[int]:
         """Return the ids of one passage in FORM, cut at the end to `tokens`."""
-        return self._ids(FORM.format(question=question, title=title, text=text), self.settings.tokens)
+        return self.ids(FORM.format(question=question, title=title, text=text), self.settings.tokens)
 
-    def target_ids(self, answer: str) -> list[int]:
-        return self._ids(answer, TARGET_TOKENS)
-
-    def _ids(self, text: str, most: int) -> list[int]:
+    def ids(self, text: str, most: int) -> list[int]:
         cased = text.lower() if self.settings.lowercase else text
         return self.tokenizer(cased, truncation=True, max_length=most, verbose=False).input_ids
 

@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from eadpr.readers.extractive import ExtractiveReader, Logits, compute_logits, group_passes
-from eadpr.readers.fid import FusionReader, decoder_inputs, tokenize_passages
+from eadpr.readers.fid import TARGET_TOKENS, FusionReader, decoder_inputs, tokenize_passages
 from eadpr.readers.inputs import Input, Passages, Sentences
 from eadpr.readers.scores import KINDS, selection_nll, sentence_means, span_nll, support_loss
 from eadpr.readers.selection import PathRows, QuestionPaths, select_passages
-from eadpr.runtime import machine as machines
-from eadpr.runtime.machine import Machine
+from eadpr.runtime import machine
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Positive, Question
@@ -130,7 +129,7 @@ def path_examples(
     return ExtractiveExamples(reader, passages, lessons)
 
 
-def extractive_terms(reader: ExtractiveReader, example: ReaderExample, hardware: Machine) -> dict[str, Tensor]:
+def extractive_terms(reader: ExtractiveReader, example: ReaderExample, hardware: machine.Machine) -> dict[str, Tensor]:
     """Return `loss` and its summands: the right path's answer spans and its selection, for readers of paths also the
     kind of answer and, times `support`, the supporting sentences."""
     scored: dict[int, tuple[Logits, Tensor]] = {}
@@ -180,12 +179,12 @@ class FusionExamples:
         target = np.random.default_rng([settings.seed, epoch, i]).integers(len(answers))
         rows = [row for (row,) in ranked.paths[: settings.passages]]
         inputs = tokenize_passages(self._reader, self._store, ranked.question, rows)
-        return FusionExample(inputs, self._reader.target_ids(answers[target]))
+        return FusionExample(inputs, self._reader.ids(answers[target], TARGET_TOKENS))
 
 
-def fusion_terms(reader: FusionReader, example: FusionExample, hardware: Machine) -> dict[str, Tensor]:
+def fusion_terms(reader: FusionReader, example: FusionExample, hardware: machine.Machine) -> dict[str, Tensor]:
     """Return `loss`, the mean -log-likelihood of the answer's tokens."""
     labels = torch.tensor([example.target], device=reader.model.device)
-    with machines.autocast(hardware):
+    with machine.autocast(hardware):
         logits = reader.model(**decoder_inputs(reader.states(example.inputs)), labels=labels).logits.float()
     return {"loss": torch.nn.functional.cross_entropy(logits[0], labels[0])}

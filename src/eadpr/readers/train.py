@@ -15,15 +15,13 @@ from torch import Tensor
 
 from eadpr.readers import kinds, lessons, selection
 from eadpr.readers.config import Reader
-from eadpr.runtime import machine as machines
-from eadpr.runtime import model_folders, parallel
+from eadpr.runtime import machine, model_folders, parallel
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import ModelFiles
 from eadpr.storage.passages import PassageStore
 from eadpr.training import loop
 from eadpr.training.batches import epochs
 from eadpr.training.forward import Encoders
-from eadpr.training.loop import Task
 from eadpr.training.state import TrainingState
 
 Examples = lessons.ExtractiveExamples | lessons.FusionExamples
@@ -43,8 +41,7 @@ def train_reader(
     """Write the reader to the folder `out` and the log to the folder `log`; return the optimiser steps.
 
     `model_files` are the files of the folder `settings.model`; the folder `init` has an arm's or a base's encoders, or
-    the annotator. A killed training resumes from its last checkpoint, with the same result. Raises ValueError without
-    any example.
+    the annotator. A killed training resumes, with the same result. Raises ValueError without any example.
     """
     if settings.model is not None:
         model_folders.check(settings.model, model_files)
@@ -52,7 +49,7 @@ def train_reader(
     table = selection.ranking_table(ranking, "train", hops=settings.of_paths)
     ranked = list(selection.read_training_questions(records, positives, table, store, depth=settings.depth))
     make, terms = LESSONS[settings.kind]
-    reader = kinds.MODELS[settings.kind].start(init, settings).to(machines.device())
+    reader = kinds.MODELS[settings.kind].start(init, settings).to(machine.device())
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     examples = make(reader, ranked, store, positives)
     if not len(examples):
@@ -68,13 +65,13 @@ def train_reader(
         task(examples, partial(terms, reader, hardware=hardware), settings),
         out,
         log,
-        key=lambda: machines.key(__file__, sources, settings, model_files, hardware),
+        key=lambda: machine.key(__file__, sources, settings, model_files, hardware),
         save=lambda folder: kinds.save(folder, reader.eval()),
         counts=lambda: counts,
     )
 
 
-def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings: Reader) -> Task:
+def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings: Reader) -> loop.Task:
     """Return the training task; `terms` gives scalars of an example, and their `loss` is minimised."""
     asked = epochs(np.ones(len(examples), np.int64), size=settings.batch_size, seed=settings.seed)
 
@@ -97,4 +94,4 @@ def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings
 
     full_batches = len(examples) // min(settings.batch_size, len(examples))
     steps = settings.epochs * full_batches if settings.steps is None else settings.steps
-    return Task(settings.section, settings, steps, lesson, backward)
+    return loop.Task(settings.section, settings, steps, lesson, backward)

@@ -39,8 +39,7 @@ Sides = tuple[Trainings, Trainings, bool]  # the second is empty for a mean, the
 
 
 def compare(sides: Iterable[Sides], sampling: Sampling) -> list[Difference | None]:
-    """Return first minus second of each of `sides` over the questions with as many values in all trainings; None
-    without any.
+    """Return first minus second of `sides` over the questions with as many values in all trainings, None without any.
 
     Training i of one is paired with training i of the other, or if `fixed` with its only one; where they cannot be
     paired, as three and two, their means are compared. Single trainings share resamples, which is faster.

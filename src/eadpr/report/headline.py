@@ -40,8 +40,7 @@ def select_columns(settings: ReportArms) -> list[str]:
 def sentences(
     name: str, means: pd.DataFrame, outcomes: Mapping[str, Outcomes], settings: ReportArms, best: str
 ) -> list[str]:
-    """Compare the arm `best` with the baseline, or else the untrained encoder or BM25, in the question set `name`;
-    nothing without a hit to count."""
+    """Compare the arm `best` with the baseline, or else the untrained encoder or BM25, if there are hits to count."""
     reference = next(row for row in (settings.baseline, UNTRAINED, BM25) if row in outcomes and row != best)
     column = [*select_columns(settings), ""][0]
     kind = column.rstrip("0123456789")

@@ -45,8 +45,7 @@ def pivot(
 ) -> str:
     """Return a table of the long one of `summary`, in per cent, with the spread over trainings if `spread`.
 
-    `rows` are values of the column `row_key`, perhaps mapped to the cells that stand before the means, under `head`;
-    `columns` are values of `column_key`.
+    `rows` are values of `row_key`, perhaps mapped to cells that stand first, under `head`; `columns` of `column_key`.
     """
     cells = {(mean[row_key], mean[column_key]): share(mean, spread) for mean in means.to_dict("records")}
     if not isinstance(rows, Mapping):
@@ -71,8 +70,7 @@ def as_count(n: float) -> float:
 
 
 def bounded(interval: Interval, *, sign: str = "-", starred: bool = False) -> str:
-    """Return a share with its bounds, or with the sign "+" a difference in points; with a star, with as many digits as
-    tell all three from 0."""
+    """Return a share with bounds, or with sign "+" a difference; starred, with digits that tell all three from 0."""
     digits = 1
     while starred and digits < 4 and any(round(100 * value, digits) == 0 for value in interval[:3]):
         digits += 1

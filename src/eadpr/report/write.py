@@ -1,5 +1,4 @@
-"""The stage `report`: tables of all that was measured, CSV files for `dvc plots`, the headline metrics of the
-collection.
+"""The stage `report`: tables of all that was measured, CSV files for `dvc plots`, the collection's headline metrics.
 
 Only BM25 and the arms that the config names are shown, in its order, whatever else the folders hold. An arm that was
 trained with several seeds has one row: means over its trainings. What near-duplicates change and what readers answer

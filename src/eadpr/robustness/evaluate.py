@@ -37,8 +37,7 @@ def run(
     positives: Path, ranking: Path, model: Path, near_duplicates: Path, out: Path,
 ) -> int:  # fmt: skip
     """Write the folder `out`: for each count n a table n.parquet of `Outcome`s, with the first n near-duplicates of
-    every question in the corpus, and the report of their generator. `ranking` and `model` are the arm's. Return the
-    number of near-duplicates joined.
+    every question in the corpus, and their generator's report; return their number. `ranking`, `model` are the arm's.
     """
     evaluated = load_questions(records, sets.evaluate)
     with files.new_folder(out) as folder, tempfile.TemporaryDirectory() as temporary:

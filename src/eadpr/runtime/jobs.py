@@ -14,7 +14,6 @@ import torch
 from torch.nn import Module, Parameter
 
 from eadpr.runtime import machine, parallel
-from eadpr.runtime.machine import Machine
 
 Loaded = TypeVar("Loaded")  # a model, or a tuple or list of models and tokenizers
 Piece = TypeVar("Piece")
@@ -25,7 +24,7 @@ ADDRESS = "EADPR_RAY"  # `local` for a cluster of this machine, else the address
 
 
 def make_shards(
-    load: Callable[[], Loaded], make: Callable[[Loaded], Work], numbers: Sequence[int], hardware: Machine
+    load: Callable[[], Loaded], make: Callable[[Loaded], Work], numbers: Sequence[int], hardware: machine.Machine
 ) -> Iterator[int]:
     """Make the shards with these numbers and yield counts of finished units (passages, pairs). `load` and `make`
     prepare a worker as in `map_pieces`; with Ray each actor calls both."""

@@ -1,7 +1,6 @@
 """Vectors of texts: `embed` takes token ids, `encode` writes all passages' vectors to float16 shards.
 
-Finished shards are cached by content, so that a killed run resumes and an arm that shares a passage encoder encodes
-nothing.
+Finished shards are cached by content, so that a killed run resumes and arms that share a passage encoder share them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -52,8 +51,7 @@ def encode(passages: Path, model: Path, out: Path, *, settings: Encode, hardware
     """Write the vectors of all passages to the folder `out` (see `vectors.Vectors`) and return their number.
 
     A worker (`jobs`) holds the encoder, three windows of passages with their tokens, a batch of `token_budget` tokens
-    and a shard of vectors in memory. Raises ValueError if there are no passages, or if a component of a vector is no
-    finite float16.
+    and a shard of vectors in memory. Raises ValueError without passages, or for a vector that is no finite float16.
     """
     rows, settings = tables.count(passages, Passage), resolve_auto(settings)
     if not rows:

@@ -11,7 +11,8 @@ so many ties are listed may depend on blocks and devices.
 Shapes: Q questions, P passages of a block, D dimensions, K kept per question.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -48,8 +49,7 @@ def search(
 ) -> Hits:
     """Return the `depth` passages of the highest inner product for float32 questions (Q, D).
 
-    `advance` gets the number of rows scanned. Each of N devices scans every N-th block; the first one rescores the best
-    of all.
+    `advance` gets the number of rows scanned. Each of N devices scans every N-th block; the first rescores the best.
 
     Memory of a device beyond the mapped shard in use: the questions (Q·D·4), a block of passages (P·D·6 bytes) and its
     scores, on a CPU FAISS' 16 MB of them and on a GPU P·BLOCK_QUESTIONS·4; of the host 24·Q·K bytes for the best of all
@@ -64,7 +64,7 @@ def search(
         blocks = islice(vectors.blocks(BLOCK_PASSAGES[kind]), number, None, count)
         nearest = _by_faiss(questions) if kind == "cpu" else _by_torch(questions, devices[number])
         best = faiss.ResultHeap(len(questions), size, keep_max=True)
-        for first, block in _copied(blocks, kind):
+        for first, block in parallel.ahead(partial(_copy, kind), blocks, threads=READERS[kind]):
             scores, rows = nearest(block, min(size, len(block)))
             rows += first
             best.add_result(scores, rows)
@@ -103,16 +103,12 @@ def _by_torch(questions: np.ndarray, device: str) -> Callable[[torch.Tensor, int
     return nearest
 
 
-def _copied(blocks: Iterator[tuple[int, np.ndarray]], kind: str) -> Iterator[tuple[int, torch.Tensor]]:
-    """Yield the first row and a float16 copy of each block, in pinned memory for a GPU, which reads that faster."""
-
-    def copy_block(numbered: tuple[int, np.ndarray]) -> tuple[int, torch.Tensor]:
-        first, block = numbered
-        copy = torch.empty(block.shape, dtype=torch.float16, pin_memory=kind == "cuda")
-        np.copyto(copy.numpy(), block)
-        return first, copy
-
-    return parallel.ahead(copy_block, blocks, threads=READERS[kind])
+def _copy(kind: str, numbered: tuple[int, np.ndarray]) -> tuple[int, torch.Tensor]:
+    """Return a block's first row and a float16 copy of it, in pinned memory for a GPU, which reads that faster."""
+    first, block = numbered
+    copy = torch.empty(block.shape, dtype=torch.float16, pin_memory=kind == "cuda")
+    np.copyto(copy.numpy(), block)
+    return first, copy
 
 
 def rescore(vectors: Vectors, questions: np.ndarray, rows: np.ndarray, depth: int, *, device: str = "cpu") -> Hits:

@@ -88,8 +88,7 @@ def split_tokens(rows: torch.Tensor, dim: int) -> Sequence[torch.Tensor]:
 
 
 def score_passage(questions: Sequence[torch.Tensor], passage: torch.Tensor) -> torch.Tensor:
-    """Return the scores (Q,) of a passage's tokens (T, D) by `late_scores`, in one product with those of all questions,
-    which needs no padding."""
+    """Return the scores (Q,) of a passage's tokens (T, D) by `late_scores`, in one product, which needs no padding."""
     asked = torch.cat(list(questions))
     best = (asked @ passage.T).amax(1) if len(passage) else asked.new_full((len(asked),), -1.0)
     lengths = torch.tensor([len(question) for question in questions])

@@ -1,8 +1,7 @@
 """Scores of a question with its positive p+, the distractor p*, the masked passage p' and the placebos p°, for answer
 awareness and its controls.
 
-One pair per question, its first positive, so that questions weigh the same. Everything is float32; stored vectors are
-not used.
+One pair per question, its first positive, so that questions weigh the same. All is float32, without stored vectors.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

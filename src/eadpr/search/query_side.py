@@ -27,9 +27,7 @@ from eadpr.storage.questions import read_question_ids, read_questions
 from eadpr.storage.records import Fold, Question
 from eadpr.text.answers import AnswerMatcher
 from eadpr.training import batches, contrastive, forward, loop
-from eadpr.training.encoder import TextEncoder, load, save, settings_of
-from eadpr.training.forward import Encoders
-from eadpr.training.loop import Task
+from eadpr.training.encoder import Encoders, TextEncoder, load, save, settings_of
 from eadpr.training.state import TrainingState
 
 SMALLEST = 1e-7  # a share of the softmax below it has no gradient (Lee et al., 2021)
@@ -57,8 +55,7 @@ class Ranker:
         self._matcher = AnswerMatcher()
 
     def __call__(self, questions_BD: np.ndarray, questions: Sequence[Question]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of the best passages (B, K), -1 if the corpus is smaller, and whether each holds an
-        answer."""
+        """Return the rows of the best passages (B, K), -1 if the corpus is smaller, and which hold an answer."""
         if not np.isfinite(questions_BD).all():
             raise ValueError("the vector of a question is not finite; lower query_side.learning_rate")
         rows = exact.search(self._vectors, questions_BD, self._top_k, devices=machine.devices()).rows
@@ -122,9 +119,8 @@ def _read_role(inputs: QuerySideInputs, role: str, encoder: TextEncoder, setting
 
 def make_task(
     training: TokenisedQuestions, validation: TokenisedQuestions, ranker: Ranker, settings: QuerySide, hardware: Machine
-) -> Task:
-    """Return the training task. A question without an answer in its ranking teaches nothing; a step of such questions
-    alone changes no weight."""
+) -> loop.Task:
+    """Return the training task. A question without an answer in its ranking teaches nothing, nor a step of such."""
     questions, token_ids = training
     asked = batches.epochs(np.ones(len(questions), np.int64), size=settings.batch_size, seed=settings.seed)
     epoch_steps = len(questions) // min(settings.batch_size, len(questions))
@@ -151,7 +147,7 @@ def make_task(
         state.log("validation", measures)
         state.keep_if_best(measures["average_rank"])
 
-    return Task(
+    return loop.Task(
         "query_side", settings, epoch_steps * settings.epochs, lesson, backward,
         validate=validate, validate_every=epoch_steps, validate_first=True,
     )  # fmt: skip

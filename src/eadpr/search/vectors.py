@@ -18,8 +18,7 @@ from eadpr.training.config import settings_of
 MANIFEST = "vectors.json"
 DTYPE = np.dtype("<f2")
 
-# np.load parses headers with `ast`, where Python 3.11 before 3.11.8 may raise a SystemError when several threads do so
-# at the same time (CPython issue 106905).
+# np.load parses headers with `ast`: before 3.11.8 Python may raise a SystemError in threads (CPython issue 106905).
 _LOADING = threading.Lock()
 
 

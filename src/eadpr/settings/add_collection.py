@@ -62,7 +62,7 @@ def add_own(
     With questions of one split alone, `share` of them is held out for testing when the collection is prepared. With
     `dry_run` the files are read, and nothing is written.
     """
-    values = _load_values(name, params)
+    values = load_values(name, params)
     if name in values["collections"]:
         raise ValueError(
             f"collection {name!r} is in {_description(name, params)} already; add files, or take another name"
@@ -88,7 +88,7 @@ def add_own(
 
 def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
     """Copy the files that the collection's description names, all of which must be given or be there."""
-    values = _load_values(name, params)
+    values = load_values(name, params)
     if name not in values["collections"]:
         raise ValueError(
             f"there is no collection {name!r}, in {params} or in {collection_file(name, params=params)} (there are"
@@ -115,10 +115,6 @@ def _without_answers(strategy: str) -> dict[str, Any]:
         "near_duplicates": {"strategy": strategy},
         "report": {"columns": COLUMNS},
     }
-
-
-def is_described(name: str, params: Path) -> bool:
-    return name in _load_values(name, params)["collections"]
 
 
 def track(folder: Path, *, repository: Path) -> None:
@@ -149,7 +145,7 @@ def _describe(inputs: OwnFiles, *, share: float, split_words: int | None) -> dic
     }
 
 
-def _load_values(name: str, params: Path) -> dict[str, Any]:
+def load_values(name: str, params: Path) -> dict[str, Any]:
     """Load params.yaml, for a collection that may have this name."""
     if not re.fullmatch(COLLECTION, name):
         advice = "use lower-case letters, digits and '-', as in my-corpus"

@@ -39,13 +39,13 @@ def main(
     from eadpr.corpus.formats.columns import parse_columns
     from eadpr.corpus.formats.shapes import recognise
     from eadpr.runtime.terminal import printable
-    from eadpr.settings.add_collection import add_files, add_own, is_described, track
+    from eadpr.settings.add_collection import add_files, add_own, load_values, track
 
     if bool(files) == bool(passages or questions):
         raise ValueError("give either --passages and --questions, or files or a folder")
     if test_questions and (files or share is not None):
         raise ValueError("--test-questions is for --passages and --questions alone, and none of these is then held out")
-    if files and is_described(name, params):
+    if files and name in load_values(name, params)["collections"]:
         if dry_run or columns or question_columns or split_words or share is not None:
             raise ValueError(f"{name} is there already; --dry-run, --share, --split-words, columns are for a new one")
         added = add_files(name, files, params=params)

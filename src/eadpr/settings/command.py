@@ -31,8 +31,7 @@ USER_ERRORS = (ValueError, OSError, MemoryError)
 # after every 700, as is usual, that took a sixth of the time of `distractors` and about a tenth of imports.
 COLLECTED_AFTER = 50_000
 LONGEST = 600  # characters of a line of an error
-# By name, so that they are no code of every stage: a further section reruns nothing. The module of a section's class is
-# imported by the function that takes it.
+# By name, so that a further section reruns nothing: the function that takes a section imports its class's module.
 SECTIONS = "eadpr.settings.names:GIVEN"
 SETTLE = "eadpr.runtime.machine:settle"
 PARAMS = Path("params.yaml")
@@ -159,8 +158,7 @@ def active_collection() -> str:
 
 
 def guard(work: Callable[[], object]) -> None:
-    """Do a command's work; an error a user can mend ends as a line and exit code 1, any other with its traceback;
-    Ctrl-C ends it with 130, as a shell's."""
+    """Do a command's work; an error a user can mend ends as a line and exit code 1, Ctrl-C with 130, as a shell's."""
     gc.set_threshold(COLLECTED_AFTER)
     try:
         work()

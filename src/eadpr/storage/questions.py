@@ -54,8 +54,7 @@ def read_questions(questions: Path, ids: Collection[str]) -> Iterator[Question]:
 
 
 def grades(records: Path) -> dict[str, dict[str, float]]:
-    """Return passage ids with the grades of a user's judgements (BEIR's and TREC's qrels) for every question that has
-    any; an ungraded positive counts 1."""
+    """Return by question the passages with a user's grades (qrels of BEIR or TREC); an ungraded positive counts 1."""
     by_question: dict[str, dict[str, float]] = {}
     with engine.connect() as connection:
         engine.view(connection, "contexts", records / "contexts.parquet", Context)

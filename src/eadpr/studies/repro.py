@@ -48,8 +48,7 @@ def offer_baseline(metrics: Path) -> str:
 
 
 def run_changed() -> None:
-    """Run the changed stages of dvc.yaml and what they need. After one failed none begins, and ChildProcessError says
-    which it was."""
+    """Run the changed stages of dvc.yaml and what they need, until one fails, which ChildProcessError names."""
     from dvc.repo import Repo
     from dvc.stage import PipelineStage
     from networkx import descendants

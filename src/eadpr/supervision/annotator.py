@@ -11,19 +11,15 @@ import numpy as np
 import torch
 
 from eadpr.runtime import cache, files, machine, model_folders
-from eadpr.runtime.machine import Machine
-from eadpr.runtime.model_folders import NO_FILES, ModelFiles
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Fold
 from eadpr.supervision import annotator_lessons, pairs, qa_model, small_t5
-from eadpr.supervision.annotator_lessons import answering, continuing
 from eadpr.supervision.config import Annotator
 from eadpr.supervision.manifest import Manifest, Model, Prompt, write_manifest
 from eadpr.training import loop, relevance
 from eadpr.training.encoder import Encoders
-from eadpr.training.loop import Task
 from eadpr.training.pretrained import save_whole
 from eadpr.training.state import Checkpoints, TrainingState
 
@@ -42,8 +38,8 @@ def training_plan(training: Sequence[str], annotated: Iterable[str], halves: dic
 
 
 def build_annotator(
-    settings: Annotator, sets: Sets, hardware: Machine, *, records: Path, positives: Path, out: Path,
-    model_files: ModelFiles = NO_FILES,
+    settings: Annotator, sets: Sets, hardware: machine.Machine, *, records: Path, positives: Path, out: Path,
+    model_files: model_folders.ModelFiles = model_folders.NO_FILES,
 ) -> Manifest:  # fmt: skip
     """Write annotator.json, and the models if they are built, to the folder `out`; return the manifest. `model_files`
     are the files of the folder that annotator.model names."""
@@ -89,17 +85,17 @@ def _train(
     model = small_t5.new_model(recipe, vocabulary=len(tokenizer)).to(machine.device())
     state = TrainingState(Encoders(model, model), recipe)  # one model: the state keeps equal modules once
     rows = tokenizer(texts, add_special_tokens=False).input_ids
-    practice = continuing(rows, recipe, prompt, tokenizer)
+    practice = annotator_lessons.continuing(rows, recipe, prompt, tokenizer)
     for fold, ids in enumerate(plan):
         answerable = [pair for pair in pairs.read_pairs(records, positives / "positives.parquet", ids) if pair.target]
-        questions = answering(answerable, recipe, prompt, tokenizer)
+        questions = annotator_lessons.answering(answerable, recipe, prompt, tokenizer)
         task = annotator_lessons.task(practice, questions, recipe, tokenizer.pad_token_id)
         _advance(state, task, workspace / "practised", until=recipe.continuation_steps)  # all folds go on from here
         _advance(state, task, workspace / f"fold-{fold}", until=task.steps)
         save_whole(out / f"fold-{fold}", model.eval(), tokenizer)
 
 
-def _advance(state: TrainingState, task: Task, folder: Path, *, until: int) -> None:
+def _advance(state: TrainingState, task: loop.Task, folder: Path, *, until: int) -> None:
     """Train to the step `until`, from the checkpoint in `folder` if there is one, and save a checkpoint there."""
     checkpoints = Checkpoints(folder)
     loop.run(state, task, checkpoints, until=until)

@@ -6,8 +6,7 @@ must to answer from a passage. T5's span corruption hides 15 % of the tokens, an
 the input; with it a small model still only guessed likely words when practice ended (docs/log.md).
 
 Answering: the model reads passages that lack sentences without the answer, because it will score passages that lack a
-sentence (`evidence`). Trained on whole passages it is surprised by many gaps; trained on gaps, by the gap that counts
-(docs/log.md).
+sentence (`evidence`). Trained on whole passages any gap surprises it; on gaps, the one that counts (docs/log.md).
 """
 
 import math
@@ -71,8 +70,7 @@ def epoch_batches(lengths: np.ndarray, size: int, rng: np.random.Generator) -> l
 def continuing(
     rows: Sequence[Sequence[int]], recipe: Recipe, prompt: Prompt, tokenizer: PreTrainedTokenizerBase
 ) -> Phase:
-    """Return the phase that continues passages, `rows` of token ids; long passages are cut into pieces. A snippet takes
-    the place of the prompt's question."""
+    """Return the phase that continues passages, `rows` of token ids, long ones cut; a snippet replaces the question."""
     longest = recipe.passage_tokens
     passages = [np.array(row[i : i + longest], dtype=np.int64) for row in rows for i in range(0, len(row), longest)]
     passages = [passage for passage in passages if len(passage) >= SHORTEST_PIECE]

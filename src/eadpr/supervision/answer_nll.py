@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime import machine, parallel
-from eadpr.runtime.machine import Machine
 from eadpr.supervision.config import EvidenceSettings
 from eadpr.supervision.manifest import Manifest, Request, Score
 from eadpr.training import relevance
@@ -23,7 +22,7 @@ TARGET_TOKENS = 128  # longer answers are scored by their first tokens
 IGNORED = -100
 
 
-def make_scorer(model_of: Callable, manifest: Manifest, settings: EvidenceSettings, hardware: Machine) -> Score:
+def make_scorer(model_of: Callable, manifest: Manifest, settings: EvidenceSettings, hardware: machine.Machine) -> Score:
     """Return the function that scores with the models of a manifest, by their indices."""
 
     def score(index: int, requests: Sequence[Request]) -> np.ndarray:

@@ -63,8 +63,7 @@ def index(passages: Path, folder: Path, *, bm25: BM25) -> Path:
     """Return the Lucene index of `passages` in `folder`, and build it if it is not there.
 
     One field is searched: title and text of a passage, joined by a line break as in DPR, through Anserini's
-    English analysis (Porter stems, Lucene's stop words). A complete index is renamed to its final name, which has
-    Pyserini's version.
+    English analysis (Porter stems, Lucene's stop words). A complete index gets its final name, with Pyserini's version.
     """
     final = folder / f"index-{version('pyserini')}"
     if cache.intact(final):

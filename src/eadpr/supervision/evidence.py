@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from eadpr.runtime import cache, files, machine
-from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.storage import questions, tables
@@ -42,7 +41,7 @@ Choose = Callable[[Sequence[Pair]], list[list[int]]]  # pairs -> indices of the 
 
 
 def find_evidence(
-    settings: EvidenceSettings, sets: Sets, hardware: Machine, *, records: Path, positives: Path,
+    settings: EvidenceSettings, sets: Sets, hardware: machine.Machine, *, records: Path, positives: Path,
     annotator_folder: Path, out: Path, choose: functools.partial | None = None,
 ) -> int:  # fmt: skip
     """Write a row for every strategy and positive (`settings.positive`: each or the first) of the questions trained or
@@ -84,11 +83,10 @@ def find_evidence(
 
 
 def annotate_shards(
-    pair_table: Path, manifest: Manifest, settings: EvidenceSettings, hardware: Machine, choose: Choose | None,
+    pair_table: Path, manifest: Manifest, settings: EvidenceSettings, hardware: machine.Machine, choose: Choose | None,
     shards: Sequence[Path], size: int, models: Sequence[Any],
 ) -> Callable[[int], Iterator[int]]:  # fmt: skip
-    """Return the function that writes the evidence of `size` pairs of `pair_table` to one of the files `shards`, by its
-    number, and yields their count."""
+    """Return the function that writes the evidence of `size` pairs to the shard of a number, and yields their count."""
     from eadpr.supervision.answer_nll import make_scorer
 
     annotate = Annotate(settings, manifest, make_scorer(models.__getitem__, manifest, settings, hardware), choose)
@@ -127,8 +125,7 @@ class Annotate:
             yield from (rows[strategy] for strategy in strategies)
 
     def _find_pseudo(self, pairs: Sequence[Pair]) -> list[Evidence]:
-        """Return a row for each pair. Nothing is chosen without a model, for a pair without text, or by a QA model for
-        one without a target."""
+        """Return a row for each pair. Nothing is chosen without a model or text, or by a QA model without a target."""
         segments = [spans.segment(pair.passage) for pair in pairs]
         rows = [_row(pair, "pseudo", cut, []) for pair, cut in zip(pairs, segments, strict=True)]
         if self.choose:

@@ -36,8 +36,7 @@ class ArmExamples(Examples):
 
 
 def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path, *, examples: ArmExamples) -> int:
-    """Write examples.parquet, distractors.parquet (used by the examples) and report.json to `out`; return the number of
-    training examples.
+    """Write examples.parquet, the distractors.parquet they use and report.json to `out`; count the training examples.
 
     With `placebos` there is also placebos.parquet: filled placebos for filled distractors, else cut ones. With strategy
     `none` and no placebos the distractors are not read, so that they decide no bytes.

@@ -40,8 +40,7 @@ class Fillers:
         return None
 
     def candidates(self, pair: Pair, length: int, start: int) -> Iterator[str]:
-        """Yield sentences of other titles: of the NEAREST in length, and all others as near as the last one, those from
-        place `start` on."""
+        """Yield sentences of other titles, the NEAREST in length and all as near as these, from place `start` on."""
         passage = pair.passage
         furthest = max(length, *self._lengths[-1:], 0)
         distance = bisect_left(range(furthest), NEAREST, key=lambda distance: len(self._within(length, distance)))
@@ -62,14 +61,11 @@ def draw(seed: int, pair: Pair, number: int) -> int:
     return int.from_bytes(hashlib.sha256(key.encode()).digest())
 
 
-def is_whole(sentence: str) -> bool:
-    """Return true if it starts and ends as a sentence does; the first and last of a cut passage may not."""
-    first = next((character for character in sentence if character.isalnum()), "a")
-    return not first.islower() and sentence.rstrip(_CLOSING).endswith(_STOPS)
-
-
 def whole_sentences(text: str) -> list[str]:
-    return [sentence for start, end in sentences(text) if is_whole(sentence := text[start:end])]
+    """Return what starts and ends as a sentence does; the first and last of a cut passage may not."""
+    pieces = [text[start:end] for start, end in sentences(text)]
+    ended = [piece for piece in pieces if piece.rstrip(_CLOSING).endswith(_STOPS)]
+    return [piece for piece in ended if not next(filter(str.isalnum, piece), "a").islower()]
 
 
 def pool_fillers(passages: Path, seed: int) -> Fillers:

@@ -31,8 +31,7 @@ KEPT, NO_ANSWER, NO_EVIDENCE = "kept", "no_answer", "no_evidence"
 
 
 class Attempt(NamedTuple):
-    """The outcome of one row of evidence in one form: a distractor with its `fillers` and the reason KEPT, or None with
-    the reason why."""
+    """The outcome of a row of evidence in a form: a distractor with its `fillers` and KEPT, or None and the reason."""
 
     reason: str
     distractor: Distractor | None

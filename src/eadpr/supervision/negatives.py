@@ -1,8 +1,7 @@
 """Hard negatives of an arm: passages that a retriever ranks high, the source's negatives, or random passages.
 
 A positive of a question, its own document, or a passage with the text of one but for case and white space, is never
-its negative. The setting `exclude` refuses passages with an answer in the text (no passage holds a yes or no), passages
-with the title of a positive, or both.
+its negative. The setting `exclude` refuses passages with an answer (never yes or no), with a positive's title, or both.
 """
 
 import hashlib
@@ -91,8 +90,7 @@ CREATE TABLE excluded AS SELECT place, passage_id FROM asked JOIN (
 
 
 def _list_candidates(connection: engine.Connection, passages: Path, ranking: Path, negatives: Negatives) -> int:
-    """Make the view `candidates`, the best score first, of the ranks up to `depth`; return the number of questions that
-    have any."""
+    """Make the view `candidates`, the best score first, of ranks up to `depth`; return how many questions have any."""
     match negatives.kind:
         case "ranked":
             engine.view(connection, "ranked", ranking, Ranked)
@@ -115,8 +113,7 @@ def _create_draw(connection: engine.Connection, total: int, negatives: Negatives
     connection.create_function("draw", draw, ["VARCHAR"], "BIGINT[]")
 
 
-# The passages that each kind lists for a question. Given are its hard negatives in the source's order or, if it has
-# none, its other negatives (DPR).
+# The passages that each kind lists for a question. Given are its hard negatives in order, or else its other ones (DPR).
 _LISTED = {
     "ranked": """
 CREATE VIEW listed AS SELECT place, passage_id, rank, score FROM ranked JOIN asked USING (question_id)

@@ -47,8 +47,7 @@ def read_pairs(records: Path, positives: Path, ids: Collection[str], *, first: b
 def read_annotated_pairs(
     records: Path, positives: Path, evidence: Path, ids: Collection[str] | None = None
 ) -> Iterator[Pair]:
-    """Stream the pairs of the table `evidence`, or of the questions `ids`: the first of each question if `evidence` has
-    one a question, else each."""
+    """Stream the pairs of the table `evidence`, or of the questions `ids`: the first of each if `evidence` has one."""
     columns = ["question_id", "passage_id"]
     keys = tables.read(evidence, Evidence, columns=columns).group_by(columns).aggregate([])
     annotated = keys["question_id"].unique().to_pylist()

@@ -29,8 +29,7 @@ def first_pairs_with_cuts(
 
 
 def mask_answers(text: str, answers: Sequence[str], kind: str) -> str | None:
-    """Return the text without any match of an answer, also those that removal brings about. Return None if there is no
-    match or if nothing remains."""
+    """Return the text without any match of an answer, even those that removal makes; None without a match or a rest."""
     spans = answer_spans(answers, text, kind)
     if not spans:
         return None

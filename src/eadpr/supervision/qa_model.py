@@ -7,8 +7,6 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from eadpr.runtime import machine, model_folders
-from eadpr.runtime.machine import Machine
-from eadpr.runtime.model_folders import ModelFiles
 from eadpr.supervision.manifest import Manifest
 from eadpr.training import relevance
 from eadpr.training.pretrained import load_whole
@@ -29,11 +27,11 @@ def load_annotator(folder: Path, manifest: Manifest, index: int) -> Any:
     if manifest.source == "build":
         path = str(folder / path)
     else:
-        model_folders.check(path, ModelFiles(sha256=manifest.hashes))
+        model_folders.check(path, model_folders.ModelFiles(sha256=manifest.hashes))
     return (relevance.load if manifest.relevance else load)(path, revision=manifest.revision)
 
 
-def load_scorers(folder: Path, manifest: Manifest, hardware: Machine, indices: Sequence[int]) -> list[Any]:
+def load_scorers(folder: Path, manifest: Manifest, hardware: machine.Machine, indices: Sequence[int]) -> list[Any]:
     models = [load_annotator(folder, manifest, index) for index in indices]
     for model in models:
         machine.place_model(model[0] if isinstance(model, tuple) else model, hardware, inference=True)

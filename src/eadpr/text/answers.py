@@ -96,8 +96,7 @@ class AnswerMatcher:
         return np.array(matched, dtype=bool)
 
     def table(self, questions: Sequence[tuple[Sequence[str], str]], texts: Sequence[str]) -> Array:
-        """Return bools of shape (questions, texts): `matches` of each question's answers and kind, in a pass over each
-        text for the strings of all questions."""
+        """Return bools of shape (questions, texts): `matches` of each question, with a pass a text for all strings."""
         table = np.zeros((len(questions), len(texts)), dtype=bool)
         needles_by_token: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
         for row, (answers, kind) in enumerate(questions):

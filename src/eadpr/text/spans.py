@@ -1,7 +1,6 @@
 """Cut a passage into sentences with character offsets, offline and by rule, and take spans out of it.
 
-No model decides anything here: the rules are the usual ones for English prose, the stops those of other scripts too,
-so that two machines cut the same way.
+No model decides here, so that machines cut alike: the rules are usual ones of English, with stops of other scripts.
 """
 
 import re

@@ -12,7 +12,6 @@ from typing import NamedTuple, Self
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from torch.nn import functional
 from transformers import PreTrainedConfig
 
 WEIGHTS = "model.safetensors"
@@ -122,7 +121,7 @@ class _Layer(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor | None) -> Tensor:
         states = self.attention(states, mask)
-        return self.output(functional.gelu(_linear(self.intermediate.dense, states)), states)
+        return self.output(nn.functional.gelu(_linear(self.intermediate.dense, states)), states)
 
 
 class _Attention(nn.Module):
@@ -139,12 +138,12 @@ class _Attention(nn.Module):
         part = self.self
         projections = (part.query, part.key, part.value)
         weight, bias = (torch.cat([getattr(p, name) for p in projections]) for name in ("weight", "bias"))
-        joined = functional.linear(states, weight.to(states.dtype), bias.to(states.dtype))
+        joined = nn.functional.linear(states, weight.to(states.dtype), bias.to(states.dtype))
         if joined.requires_grad and joined.device.type == "cpu" and joined.dtype == torch.bfloat16:
             joined = joined.float()  # torch's gradient of attention in bfloat16 takes six times as long there
         heads = (x.unflatten(-1, (self._heads, -1)).transpose(1, 2) for x in joined.chunk(3, -1))  # (B, H, T, D/H)
         dropout = part.dropout.p if self.training else 0.0
-        mixed = functional.scaled_dot_product_attention(*heads, attn_mask=mask, dropout_p=dropout)
+        mixed = nn.functional.scaled_dot_product_attention(*heads, attn_mask=mask, dropout_p=dropout)
         return self.output(mixed.transpose(1, 2).flatten(2).to(states.dtype), states)
 
 
@@ -161,8 +160,8 @@ class _Output(nn.Module):
         added = self.dropout(_linear(self.dense, inner)) + states
         norm, dtype = self.LayerNorm, added.dtype
         weight, bias = norm.weight.to(dtype), norm.bias.to(dtype)
-        return functional.layer_norm(added, norm.normalized_shape, weight, bias, norm.eps)
+        return nn.functional.layer_norm(added, norm.normalized_shape, weight, bias, norm.eps)
 
 
 def _linear(layer: nn.Linear, states: Tensor) -> Tensor:
-    return functional.linear(states, layer.weight.to(states.dtype), layer.bias.to(states.dtype))
+    return nn.functional.linear(states, layer.weight.to(states.dtype), layer.bias.to(states.dtype))

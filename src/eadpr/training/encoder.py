@@ -59,9 +59,7 @@ class TextEncoder(torch.nn.Module):
             raise ValueError(f"encoder.title: pair needs a token between the two, and {name} writes none; set joined")
         if hasattr(model, "pooler"):
             model.pooler = None  # unused; if a checkpoint lacks it, it is random again at every load
-        self.model = model
-        self.tokenizer = tokenizer
-        self.projection = projection
+        self.model, self.tokenizer, self.projection = model, tokenizer, projection
         self.settings, self.pad_id = settings, tokenizer.pad_token_id
         # Numbers of a text's row: of its vector, or of as many parts as a text may have tokens, each of `token_dim`.
         self.dim, self.token_dim = projection.dim if projection else model.config.hidden_size, None

@@ -27,8 +27,7 @@ class Piece(NamedTuple):
 
 
 def cut_pieces(encoder: TextEncoder, ids: Sequence[Sequence[int]], tokens: int | None = None) -> list[Piece]:
-    """Cut this process's rows, longest first, into pieces of at most `tokens` with padding; None: by the device. The
-    ids of the other rows are not looked at."""
+    """Cut this process's rows, longest first, into pieces of at most `tokens` with padding; None: by the device."""
     share = np.arange(len(ids))[processes.share()]
     lengths = [len(ids[row]) for row in share]
     cuts = [share[positions].tolist() for positions in batches(lengths, tokens or TOKENS[machine.device()])]

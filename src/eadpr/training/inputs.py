@@ -65,8 +65,7 @@ class PassageInputs:
 
     def parts(self, examples: Sequence[int]) -> list[np.ndarray]:
         """Return (2, T) bool for each example: which of the T vectors of its positive, of tokens or sentences, the
-        evidence has, and which the rest. The title's tokens belong to both, as a distractor keeps it. Without vectors
-        of either, both have none."""
+        evidence has, and which the rest; none if either has none. The title, which a distractor keeps, is of both."""
         by_token = self._encoder.settings.unit == "token"
         missing = [i for i in dict.fromkeys(examples) if i not in self._parts]
         rows = self._positives[missing]

@@ -32,8 +32,7 @@ class Task(NamedTuple):
 
     `lesson` makes the examples of a step by its number, in another thread while the step before is taken. `backward`
     adds the gradients of a lesson, or none, and returns the values to log, which a card may still compute. `validate`
-    is called after every `validate_every` steps (0: none) and after the last; with `validate_first` or 0 steps before
-    the first too.
+    is called after every `validate_every` steps (0: none), after the last, and with `validate_first` or 0 steps first.
     """
 
     section: str

@@ -80,8 +80,7 @@ def loss_terms(
     """Return the loss and its terms.
 
     `paper`: weight L_dpr + tau1 L_HN + tau2 L_PP + placebo L_P + rest L_R, the papers with weight 1 and without L_P and
-    L_R; with `anchor` passage L_dpr is `flipped_loss`; `balance` is L_HN's, `pp_negatives` L_PP's, and `parts_Q2` are
-    the scores of L_R.
+    L_R; with `anchor` passage L_dpr is `flipped_loss`; `balance` is L_HN's, `pp_negatives` L_PP's, `parts_Q2` L_R's.
 
     `reference`: what the published code computes (528688b, `biencoder.py:503-540`): masked logits are multiplied by 0
     and so add e^0 to the sum, lambda multiplies the distractor's logit, hard negatives are masked from the three terms

@@ -66,7 +66,12 @@ def _load_model(name: str, kind: Kind, label: str, safe: dict[str, Any], *, weig
     adapters = f"{label} holds adapters ({ADAPTERS}); merge them first, as peft's merge_and_unload does"
     if (Path(name) / ADAPTERS).exists():  # transformers would load the base that they name, or leave them out
         raise ValueError(adapters)
-    _check_name(name, label)
+    if not is_folder(name) and not HUB_NAME.fullmatch(name):
+        raise ValueError(f"{label} is neither a folder nor a name of the Hub, such as bert-base-uncased")
+    if is_folder(name) and not any(Path(name).glob("*.safetensors")):
+        raise ValueError(
+            f"{label} holds no *.safetensors; weights of another kind can run code: eadpr convert {name} --out NEW"
+        )
     with as_value_error(f"{label} cannot be loaded by {kind}"):
         config = AutoConfig.from_pretrained(name, **OUTPUTS, **safe)
         if (attention := config._attn_implementation) not in (None, "eager", "sdpa"):
@@ -108,15 +113,6 @@ def as_value_error(failure: str) -> Iterator[None]:
         yield
     except Exception as error:  # the libraries below transformers raise `Exception` itself, too
         raise ValueError(f"{failure} ({' '.join(f'{type(error).__name__}: {error}'.split())[:300]})") from error
-
-
-def _check_name(name: str, label: str) -> None:
-    if not is_folder(name) and not HUB_NAME.fullmatch(name):
-        raise ValueError(f"{label} is neither a folder nor a name of the Hub, such as bert-base-uncased")
-    if is_folder(name) and not any(Path(name).glob("*.safetensors")):
-        raise ValueError(
-            f"{label} holds no *.safetensors; weights of another kind can run code: eadpr convert {name} --out NEW"
-        )
 
 
 def _check_weights(model: "PreTrainedModel", info: dict[str, Any], label: str) -> None:

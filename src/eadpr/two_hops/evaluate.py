@@ -21,8 +21,7 @@ def measure_paths(path: Path, questions: MeasuredQuestions, records: Path, all_a
 
 
 def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_at: Sequence[int]) -> dict[str, Values]:
-    """Return `all<k>` over the questions with hops, 1 where the best paths hold all supporting passages; a question
-    without paths counts as wrong.
+    """Return `all<k>` over the questions with hops, 1 where the best paths, if any, hold all supporting passages.
 
     Raises ValueError for an odd cut-off, and if no question has hops.
     """

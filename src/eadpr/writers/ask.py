@@ -24,7 +24,6 @@ from eadpr.runtime.progress import progress
 from eadpr.storage import tables
 from eadpr.storage.records import Passage, Span
 from eadpr.supervision import bm25, qa_model
-from eadpr.supervision.bm25 import BM25
 from eadpr.text.answers import tokens
 from eadpr.text.spans import segment
 from eadpr.training.padding import TOKENS, batches, pad
@@ -57,8 +56,7 @@ def read_passages(source: Path, columns: Mapping[str, str], split_words: int | N
 
 
 def choose_sentences(passage: Passage, count: int, seed: int) -> list[Span]:
-    """Draw at most `count` sentences of WORDS or more; none of a passage that is one sentence, as nothing but evidence
-    would be in it."""
+    """Draw at most `count` sentences of WORDS or more; none of a passage of one, which would be all evidence."""
     sentences = segment(passage)
     long = [span for span in sentences if len(tokens(passage.text[slice(*span)])) >= WORDS and len(sentences) > 1]
     return sorted(sorted(long, key=lambda span: digest(str(seed), passage.id, str(span.start)))[:count])
@@ -140,7 +138,7 @@ def _collect(tasks: Sequence[Task], written: Sequence[str | None], counts: Count
 
 def _round_trip(passages: Sequence[Passage], questions: Mapping[str, Task], within: int) -> dict[str, Task]:
     """Return the questions for which BM25 ranks their passage among the first `within`."""
-    settings = BM25(k1=0.9, b=0.4, depth=within, heap_mb=1024)
+    settings = bm25.BM25(k1=0.9, b=0.4, depth=within, heap_mb=1024)
     with TemporaryDirectory() as scratch:
         path, folder = Path(scratch) / "passages.parquet", Path(scratch) / "bm25"
         folder.mkdir()

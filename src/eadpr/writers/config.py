@@ -26,8 +26,7 @@ URL = r"^https?://[^@\s?#]+$"  # no user:password@, which would be written to co
 
 
 class Endpoint(Section):
-    """A language model and its prompt. `key_variable` names the environment variable of the key, never the key; None
-    sends none."""
+    """A language model and its prompt. `key_variable` names the variable of the key, never the key; None sends none."""
 
     url: str = Field(pattern=URL)
     model: str = Field(min_length=1)

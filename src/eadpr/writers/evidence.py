@@ -20,8 +20,7 @@ _NUMBER = re.compile(r"\D*(\d{1,6})\D*")
 
 
 def choose_sentences(settings: Endpoint, pairs: Sequence[Pair]) -> list[list[int]]:
-    """Return the index of the sentence that the model names of each pair, in a list that is empty where it names none;
-    print how many these are, and why."""
+    """Return a list for each pair with the index of the sentence that the model names, or empty; print why some are."""
     sentences = [[pair.passage.text[start:end] for start, end in spans.segment(pair.passage)] for pair in pairs]
     replies = complete_all(settings, map(make_prompt, pairs, sentences), seed=0)
     chosen = [read_reply(reply or "", len(texts)) for reply, texts in zip(replies, sentences, strict=True)]

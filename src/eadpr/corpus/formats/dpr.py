@@ -12,8 +12,7 @@ ID_KEYS = ("passage_id", "psg_id")  # NQ has the first, some other sets the seco
 
 
 def read_questions(path: Path) -> Iterator[GivenQuestion]:
-    """Read a JSON list or JSONL of question, answers and lists of passages, one item at a time: NQ's training file is
-    larger than most memories."""
+    """Read a JSON list or JSONL of question, answers and passages, one at a time: NQ's is larger than memories."""
     for row in read_objects(path):
         answers = row.texts("answers") if "answers" in row.fields else []
         contexts = [context for name, role in LISTS.items() for context in _read_contexts(row, name, role)]

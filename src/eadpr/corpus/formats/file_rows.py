@@ -1,8 +1,7 @@
 """Read rows of files from outside, each with its place for messages ("<file>, line 7").
 
 Text is plain, gzip or bzip2, UTF-8 with or without a byte order mark, LF or CRLF; its lines end at a newline and
-nowhere else: U+2028 and its like are text. The parsers are Python's own and pyarrow's: they keep every value as it is
-written, and say where they stop.
+nowhere else: U+2028 and its like are text. Python's parsers and pyarrow's keep every value, and say where they stop.
 """
 
 import bz2
@@ -93,8 +92,7 @@ def _not_utf8(where: str, error: UnicodeDecodeError) -> RowError:
 
 
 def read_table(path: Path, names: Sequence[str] = (), *, quoted: bool = True, delimiters: str = "\t") -> Iterator[Row]:
-    """Read rows of separated cells by column, which the first line names where `names` does not. Empty cells behind the
-    last name are no column."""
+    """Read rows of cells by column: `names`, or the names in the first line. Empty cells behind them are no column."""
     number = 0
     for where, cells in read_cells(path, quoted=quoted, delimiters=delimiters):
         if not names:

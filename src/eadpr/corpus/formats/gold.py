@@ -80,8 +80,7 @@ class GoldPages:
 
 
 def _score_places(page: GoldPage, answer: str, passage: str) -> list[tuple[int, Span]]:
-    """Return the places of an answer in a passage, each with the number of neighbouring tokens that are the same in the
-    page."""
+    """Return an answer's places in a passage, each with the number of neighbouring tokens that the page has too."""
     places = text.answer_spans([answer], passage)
     models = [_neighbours(page.text, place) for place in text.answer_spans([answer], page.text)] if places else []
     around = [[_agreement(_neighbours(passage, place), model) for model in models] for place in places]

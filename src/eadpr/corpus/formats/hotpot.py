@@ -24,8 +24,7 @@ _IN_BRACKETS = re.compile(r"\s*\([^()]*\)$")  # "Mercury (planet)"
 
 
 class Paragraph(NamedTuple):
-    """`written` is the title as the file has it; None for a supporting page that is not in the question's `context` and
-    has no text here."""
+    """`written` is the title as the file has it; None for a supporting page outside `context`, without text here."""
 
     title: str
     text: str

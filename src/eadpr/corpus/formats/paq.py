@@ -37,8 +37,7 @@ class _Source(NamedTuple):
 def sample_paq(path: Path, paq: Paq) -> list[GivenQuestion]:
     """Return one question of each passage of the sample, in the order the passages are drawn.
 
-    A question that was generated from several of them is asked of one only, so a passage is left out
-    if others have all its questions.
+    A question of several of them is asked of one only, so a passage is left out if others have all its questions.
     """
     draws = _draw_passages(path, paq)
     sample = frozenset(draws)
@@ -76,8 +75,7 @@ def _draw_passages(path: Path, paq: Paq) -> list[int]:
 
 
 def _read_rows(path: Path, label: str) -> Iterator[tuple[Row, dict[str, tuple[str, int]]]]:
-    """Yield the questions, each with the passages that it was generated from and the first answer in each, with its
-    offset, which is gold evidence."""
+    """Yield questions with the passages that they were made from: in each the first answer and its offset, gold."""
     with progress(label, None, "questions") as advance:
         for row in read_objects(path):
             if not isinstance(row.value("answer"), list):

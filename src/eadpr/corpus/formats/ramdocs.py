@@ -14,8 +14,7 @@ def read_ramdocs(path: Path) -> Iterator[GivenQuestion]:
     """Read questions with their documents, which have neither id nor title: prepare.add_context_passages must let them
     join the corpus. The role of a document that is not correct is its type.
 
-    Documents of one row with the same text are one, of the first type; noise that holds NUL (17 documents, of binary
-    files) is left out.
+    Documents of a row with one text are one, of the first type; noise that holds NUL (17 binary files) is left out.
     """
     for row in read_objects(path):
         roles: dict[str, str] = {}

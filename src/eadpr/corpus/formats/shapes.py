@@ -1,7 +1,6 @@
 """Recognise a new collection's layout, and write it as a user's own files.
 
-Files of passages and questions, BEIR's folder, TSVs as of MS MARCO and ir_datasets, SQuAD's JSON, a folder of
-documents, tables of `datasets`.
+Files of passages and questions, BEIR's folder, TSVs as of MS MARCO, SQuAD's JSON, documents, tables of `datasets`.
 """
 
 import tempfile
@@ -22,8 +21,7 @@ ASKED = ("question", "query")  # columns of questions
 def recognise(
     paths: Sequence[Path], *, passages: Path | None, questions: Path | None, test_questions: Path | None
 ) -> Iterator[OwnFiles]:
-    """Recognise the layout of `paths`, or of the files that the other arguments name. Converted files exist only inside
-    the block.
+    """Recognise the layout of `paths`, or of the other arguments' files. Converted files exist only inside the block.
 
     Raises ValueError or FileNotFoundError for no known layout or a wrong file.
     """

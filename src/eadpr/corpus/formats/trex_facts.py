@@ -4,8 +4,7 @@ A relation's template makes a question of each subject, its objects are the answ
 by subject: trex-seen/train, /dev and /test hold the relations seen in training; trex-unseen/test a tenth of each other
 relation. At most `subset` questions per relation are also in one of the four sets trex-{seen,unseen}-{known,new}/test:
 by relation, and by whether trex-seen/train asks about the same subject. Questions of seen relations are in
-trex-seen/test, too; questions of unseen ones are drawn from all facts, beginning with trex-unseen/test. A subject is
-its name.
+trex-seen/test, too; those on unseen ones are drawn from all facts, first trex-unseen/test. A subject is its name.
 """
 
 import re
