@@ -15,8 +15,7 @@ class CutOff(str):
 
 
 class Server:
-    """Replies with `states` first, then with what `says` makes of the body, HTTP 401 for None; `answer` replaces the
-    whole body."""
+    """Replies with `states`, then with what `says` makes of the body, HTTP 401 for None; `answer` is the whole body."""
 
     def __init__(self) -> None:
         self.requests: list[dict] = []

@@ -40,8 +40,7 @@ socket.socket.connect = _connect_to_loopback
 
 @pytest.fixture(params=["torch", "transformers", "tokenizers", "code"])
 def update_library(request, monkeypatch):
-    """Pretend that one of the libraries that decide a model's bytes has another version from now on, or that our own
-    code was edited."""
+    """Pretend that a library that decides a model's bytes has another version, or that our own code was edited."""
 
     def update() -> None:
         if request.param == "code":

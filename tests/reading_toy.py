@@ -1,5 +1,4 @@
-"""The small collection of tests.training_toy with rankings, for the tests of readers: the answer to each question
-stands in the passage that is ranked second."""
+"""The small collection of tests.training_toy with rankings, for readers: answers are in the passage ranked second."""
 
 from pathlib import Path
 

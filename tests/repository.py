@@ -1,5 +1,4 @@
-"""This repository: its root, the stages of its dvc.yaml, its parameters and studies. The last two take a second
-to read, so they are read once."""
+"""This repository: its root, stages, parameters and studies. The last two take a second, so they are read once."""
 
 import importlib
 import itertools

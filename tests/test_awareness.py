@@ -28,8 +28,7 @@ VARIANTS = ("masked", "distractor", *PLACEBOS, "sentence")
 
 
 def random_scores(seed: int) -> list[PairScore]:
-    """Of twenty questions, one or two pairs each; one variant in four is missing, one in four beyond the cut. Scores
-    are few, so that there are ties."""
+    """Of twenty questions, one or two pairs each; one variant in four is missing, one is beyond the cut; many tie."""
     draw = random.Random(seed)
     rows = []
     for i, passage in itertools.product(range(20), ("p0", "p1")):

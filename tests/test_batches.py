@@ -206,8 +206,7 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
 
 
 def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
-    """The last question has no distractor, the first no placebo. Nobody's placebo is masked, though cities repeat and
-    all placebos hold their question's answer."""
+    """The last question has no distractor, the first no placebo. None is masked, though all placebos hold answers."""
     folder = with_placebos(toy, tmp_path)
     before = batcher_of(toy)
     chosen = range(len(before))
@@ -229,8 +228,7 @@ def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
 
 
 def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
-    """Of a both cuts lie there; of b that of the placebo alone, whose input is the positive's; c has no placebo; of d
-    both lie within."""
+    """Of a both cuts lie there; of b the placebo's alone, so it reads as the positive; c has none; of d both are in."""
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
     cut = {"a": filler + "Al ate.", "b": "Be ate. " + filler, "c": filler, "d": "walks. " + filler}

@@ -142,8 +142,7 @@ PROSE = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), min_s
     PROSE, st.lists(st.sampled_from(["rome", "oslo", "very", "1912", "is a", "+"]), min_size=1, max_size=2), st.data()
 )
 def test_what_is_cut_is_neither_evidence_nor_answer(prose, answers, data):
-    """Against the definition: what is left holds the answers as before and the evidence whole, and no sentence that may
-    be cut is nearer in length."""
+    """By definition: what is left holds answers and evidence as before, and no sentence to cut is nearer in length."""
     text = " ".join(" ".join(words).capitalize() + "." for words in prose)
     cuts = sentences(text)
     chosen = data.draw(st.lists(st.sampled_from(cuts), min_size=1, max_size=2, unique=True))

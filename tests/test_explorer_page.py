@@ -41,8 +41,7 @@ def toy(tmp_path_factory):
 
 @pytest.fixture
 def visit(chromium, toy):
-    """A function that opens the page and waits until it stands; nothing may be asked of a network, go wrong or stand on
-    the console."""
+    """A function that opens the page and waits until it stands; no network, no error and no line on the console."""
     contexts, wrong = [], []
 
     def opened(fragment: str = "", path: Path = toy, script: str = "", **options):

@@ -77,8 +77,7 @@ ALL_FORMS = CUT.model_copy(update={"forms": ["cut", "filled"]})
 
 
 def test_forms_of_evidence_and_placebos_in_order():
-    """Gold and pseudo-evidence share a sentence, which is filled alike; placebos are filled with others; a placebo of
-    words is not filled."""
+    """Gold and pseudo-evidence share a sentence, filled alike; placebos get others, but a placebo of words none."""
     rows = [
         row(OLD, strategy="placebo"), row(BORN), row(Span(0, 3), strategy="placebo_words"),
         row(BORN, OLD, strategy="gold"),

@@ -1,5 +1,4 @@
-"""Retrieval metrics: which passages are hits, by hand, and naive loops over random hits. tests/test_exports.py compares
-them with ir_measures."""
+"""Retrieval metrics: which passages are hits, by hand, and naive loops; tests/test_exports.py asks ir_measures."""
 
 from math import log2
 

@@ -211,8 +211,7 @@ OF_ADA = {
 
 @pytest.mark.parametrize("kind", OF_ADA)
 def test_the_kinds_of_a_positive(tmp_path, kind):
-    """Fillers come from Bob and Cem; the corpus has Ada's passage without its evidence, as `removed` makes
-    it first. No kind leaves an answer."""
+    """Fillers come from Bob and Cem; the corpus has what `removed` makes first of Ada's. No kind leaves an answer."""
     own = settings(kind, per_question=40)
     rows, report = write(write_people(tmp_path), tmp_path / "out", own)
     assert {row.text for row in rows if row.question_id == "q0"} >= OF_ADA[kind]

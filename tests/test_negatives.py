@@ -50,8 +50,7 @@ def pairs(rows: list[Negative]) -> list[tuple[str, str, int]]:
 
 
 def test_each_reason_to_refuse(folders, tmp_path):
-    """q0: p0 is the positive, p2 holds the answer, p3 has the positive's text; p1 has the answer in its title only. p2
-    is the very question q2."""
+    """q0: p0 is the positive, p2, itself q2, holds the answer, p3 has the positive's text, p1 the answer as title."""
     tables.write(folders[0] / "contexts.parquet", Context, [context("q2", "p2", 0, "own")])
     ranking = write_ranking(
         tmp_path / "bm25",

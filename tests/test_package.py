@@ -38,8 +38,7 @@ def built(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(built, tmp_path_factory) -> Path:
-    """The bin of an environment with the wheel alone. Libraries are borrowed from this one by a path, which activates
-    no editable installation there."""
+    """The bin of an environment with the wheel alone; a path lends it this one's libraries, but no editable ones."""
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     (site,) = folder.glob("lib/python*/site-packages")

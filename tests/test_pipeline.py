@@ -68,8 +68,7 @@ def add(project: Project, passages: list[dict], questions: list[dict]) -> str:
 
 @pytest.mark.nightly
 def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
-    """Its questions have no answers, so they are judged by passage id, an encoder finds their evidence, and the command
-    is the one that `add` names."""
+    """Without answers they are judged by passage id, an encoder finds evidence, and the command is `add`'s."""
     texts = [f"Town {i} lies by river {i}. It has houses of stone. Nobody knows why." for i in range(40)]
     passages = [{"id": f"p{i}", "title": f"Town {i}", "text": text} for i, text in enumerate(texts)]
     questions = [{"question": f"By which river lies Town {i}?", "positives": [f"p{i}"]} for i in range(40)]

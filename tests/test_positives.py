@@ -64,8 +64,7 @@ def test_questions_are_not_measured_on_what_is_learnt_from(folders, changes, sai
 
 
 def test_positives_folds_and_report(folders):
-    """Given ones come first in their order, then the best ranked with an answer; folds hold the training and annotator
-    questions that have a positive."""
+    """Given ones come first in order, then the best ranked with an answer; folds hold the learners with a positive."""
     records, ranking, out = folders
     count = find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
     found = list(tables.rows(out / "positives.parquet", Positive))

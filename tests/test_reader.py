@@ -1,5 +1,4 @@
-"""The extractive reader end to end on a small collection: its inputs, what it learns, that it repeats itself and
-survives being killed."""
+"""The extractive reader end to end on a small collection: inputs, what it learns, the same bytes, also when killed."""
 
 import json
 from functools import partial

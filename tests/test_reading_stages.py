@@ -24,8 +24,7 @@ def toy(tmp_path_factory):
 
 
 def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[str]], aa=None) -> str:
-    """Of a reader x: the exact match of each question from each ranking; F1 is the same. `aa`, of trainings, is
-    their controlled AA too."""
+    """Of a reader x: each question's exact match, also its F1, from each ranking; `aa` is also controlled AA."""
     for name, values in found.items():
         own = {"read": [1] * len(values), "em_5": values, "f1_5": values}
         write_outcomes(folder / f"reading/x/{name}.parquet", own)

@@ -48,8 +48,7 @@ SETTINGS = (Robustness(counts=COUNTS), EVALUATE, ENCODE, SETS, HARDWARE)
 
 def write_near_duplicates(folder: Path, best_of_a: str) -> None:
     """Up to four per question; `a` has one. Those of b hold the answer of a; they and those of d have words of their
-    questions. The second of b is like the passage that is best for a, the first of d is one of the corpus, with the
-    same score."""
+    questions. The second of b is like the best passage for a, the first of d scores as one of the corpus."""
     rng = np.random.default_rng(5)
     counts, rows = {"a": 1, "b": 4, "c": 4, "d": 3}, []
     for question_id, count in counts.items():
@@ -149,8 +148,7 @@ def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None
 
 
 def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path):
-    """The corpus with the near-duplicates behind it, all scored in float64 and sorted; those that hold an answer of the
-    question leave its ranking."""
+    """The corpus, then the near-duplicates, scored in float64 and sorted, without those that hold an answer."""
     run(*SETTINGS, **vars(arm), out=tmp_path / "out")
     added = added_to(arm)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
@@ -193,8 +191,7 @@ MADE_BY = {"questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9, 
 
 
 def test_the_report_by_hand(tmp_path):
-    """dpr falls from 3 of 4 to 1, both trainings of eadpr from 3 to 2; REPORT's columns that are not measured have no
-    column."""
+    """dpr falls from 3 of 4 to 1, both trainings of eadpr from 3 to 2; what is not measured has no column."""
     for arm_name, after in AFTER.items():
         own = tmp_path / "robustness" / "removed" / arm_name
         for n, of_count in zip(COUNTS, (BEFORE[arm_name], *after), strict=True):

@@ -41,8 +41,7 @@ SEVERAL = np.random.default_rng(0).random((2, 3, 44))  # two arms, three trainin
 
 @pytest.mark.parametrize("block", [statistics.BLOCK, 100])
 def test_trainings_and_questions_are_drawn_as_a_naive_loop_draws_them(monkeypatch, block):
-    """The pigeonhole bootstrap with the same draws, then its distances to the estimate times what the sums of squares,
-    added up value by value, ask for."""
+    """The pigeonhole bootstrap with the same draws, then widened by what naive sums of squares ask for."""
     monkeypatch.setattr(statistics, "BLOCK", block)
     (first, second), counts = SEVERAL, np.tile([1, 2], 22)
     questions = np.random.default_rng(7).integers(44, size=(25, 44))
@@ -87,8 +86,7 @@ def test_questions_that_do_not_differ_leave_the_trainings():
     (2, 1.0, 0.0), (2, 0.5, 0.2), (3, 0.5, 1.0), (3, 1.0, 0.2), (5, 0.5, 0.0), (5, 1.0, 1.0),
 ])  # fmt: skip
 def test_a_known_difference_is_within_about_95_of_100_intervals_or_more(trainings, of_questions, of_seeds):
-    """Over 200 questions, whose values vary by 1, all of it or a quarter in every training alike; 400 experiments, so
-    that 0.92 is some three standard errors off."""
+    """Over 200 questions with values that vary by 1, all or a quarter alike in trainings; 0.92 is three errors off."""
     rng = np.random.default_rng(5)
     held, over_questions, widths = 0, 0, []
     for seed in range(400):

@@ -162,8 +162,7 @@ def test_every_section_of_params_is_used_and_known():
 
 @pytest.mark.parametrize("file", [ROOT / "params.yaml", DEFAULTS], ids=lambda path: path.name)
 def test_every_key_of_params_has_a_comment(file):
-    """The files are documentation: each key of a shared section is explained on its line or right above it, the keys
-    of a section on one line by name."""
+    """On its line or right above it, the keys of a section on one line by name."""
     lines = file.read_text(encoding="utf-8").splitlines()
     section, bare = "", []
     for number, line in enumerate(lines):

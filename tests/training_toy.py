@@ -86,8 +86,7 @@ def write_tables(
 
 
 def with_placebos(toy: Path, folder: Path) -> Path:
-    """The collection again in `folder`, with placebos, positives without their last sentence, of all examples but the
-    first."""
+    """The collection in `folder`, with placebos, positives without their last sentence, of all examples but one."""
     texts = {row.id: row.text for row in tables.rows(toy / "records" / "passages.parquet", Passage)}
     found = list(tables.rows(toy / "examples" / "examples.parquet", Example))
     distractors = list(tables.rows(toy / "examples" / "distractors.parquet", Distractor))
