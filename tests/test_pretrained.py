@@ -58,7 +58,9 @@ NORM = "embeddings.LayerNorm.bias"
 @pytest.mark.parametrize(("spoil", "said"), [
     (lambda bert: configured(bert, num_hidden_layers=2), r"less weights .* encoder\.layer\.1\..* \(16 in all\)"),
     (lambda bert: configured(bert, model_type="distilbert", architectures=None), "less weights"),
+    (lambda bert: configured(bert, model_type="roberta"), "weights of BertModel, but model_type roberta"),
     (lambda bert: configured(bert, attn_implementation="kernels-community/x"), "attn_implementation 'kernels"),
+    (lambda bert: reweighted(bert, lambda found: found.update({NORM: found[NORM].int()})), f"{NORM} in .* of type I32"),
     (lambda bert: configured(bert, "tokenizer.json", post_processor=None), r"writes no \[CLS\] into a text"),
     (lambda bert: reweighted(bert, lambda found: found.pop(NORM)), f"less weights .* {NORM} "),
     (lambda bert: reweighted(bert, lambda found: found.update({NORM: torch.zeros(3)})), f"another shape .* {NORM} "),

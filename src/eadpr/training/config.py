@@ -123,9 +123,7 @@ class Loss(Section):
     def _anchored(self) -> Self:
         settings = (self.anchor, self.stop_gradient, self.dpr, self.pp_negatives)
         if self.form == "reference" and settings != ("question", "none", 1.0, "all"):
-            raise ValueError(
-                "form: reference needs anchor: question, stop_gradient: none, dpr: 1.0 and pp_negatives: all"
-            )
+            raise ValueError("form: reference needs anchor: question, stop_gradient: none, dpr: 1.0, pp_negatives: all")
         ours = self.balance != "none" or self.placebo or self.rest
         if ours and (self.form == "reference" or self.anchor == "passage"):
             raise ValueError("balance, placebo and rest need form: paper and anchor: question; else: none, 0 and 0")

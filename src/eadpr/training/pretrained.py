@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
+from safetensors import safe_open
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
 from eadpr.runtime.model_folders import HUB_NAME, is_folder
 from eadpr.training.bert import Bert, computes
@@ -29,10 +30,10 @@ def load_whole(
 ) -> "tuple[PreTrainedModel | Bert, PreTrainedTokenizerBase]":
     """Load a model (float32, by its `kind`) and its tokenizer; safetensors only, no code of the model.
 
-    transformers fills missing weights with random numbers, leaves out layers that the config does not count, and makes
-    an empty tokenizer if the folder has none. All are refused: ValueError names `setting`, the model and what is wrong.
-    Heads of other tasks may be in the file, and a pooler may be missing. What the config says of outputs is set as it
-    is needed here.
+    transformers fills missing weights with random numbers, leaves out layers that the config does not count, reads the
+    integers of quantised weights as they are, and makes an empty tokenizer if the folder has none. All are refused, and
+    weights of another family: ValueError names `setting`, the model and what is wrong. Heads of other tasks may be in
+    the file, and a pooler may be missing. What the config says of outputs is set as it is needed here.
     `revision` is a commit or tag of a hub name; None is its main branch. Without `weights` the model is an outline on
     the device meta, as its config.json says, and all but the weights is checked.
     """
@@ -69,13 +70,12 @@ def _load_model(name: str, kind: Kind, label: str, safe: dict[str, Any], *, weig
     if not is_folder(name) and not HUB_NAME.fullmatch(name):
         raise ValueError(f"{label} is neither a folder nor a name of the Hub, such as bert-base-uncased")
     if is_folder(name) and not any(Path(name).glob("*.safetensors")):
-        raise ValueError(
-            f"{label} holds no *.safetensors; weights of another kind can run code: eadpr convert {name} --out NEW"
-        )
+        raise ValueError(f"{label} holds no *.safetensors; other weights can run code: eadpr convert {name} --out NEW")
     with as_value_error(f"{label} cannot be loaded by {kind}"):
         config = AutoConfig.from_pretrained(name, **OUTPUTS, **safe)
         if (attention := config._attn_implementation) not in (None, "eager", "sdpa"):
             raise ValueError(f"its config.json has attn_implementation {attention!r}; take it out")
+        _check_kinds(Path(name), config)
         if not weights:
             with torch.device("meta"):
                 ours = kind == "AutoModel" and computes(config)
@@ -113,6 +113,21 @@ def as_value_error(failure: str) -> Iterator[None]:
         yield
     except Exception as error:  # the libraries below transformers raise `Exception` itself, too
         raise ValueError(f"{failure} ({' '.join(f'{type(error).__name__}: {error}'.split())[:300]})") from error
+
+
+def _check_kinds(folder: Path, config: PreTrainedConfig) -> None:
+    """Refuse what would be loaded as something else: weights of another family, or integers as numbers."""
+    family = type(config).__name__.removesuffix("Config")
+    # A class of another family is imported, which takes seconds.
+    for name in (name for name in config.architectures or [] if not name.startswith(family)):
+        if getattr(getattr(transformers, name, None), "config_class", type(config)) is not type(config):
+            raise ValueError(f"its config.json has the weights of {name}, but model_type {config.model_type}")
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, "pt") as file:
+            kinds = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
+        for key, kind in kinds.items():
+            if key.endswith(("weight", "bias")) and kind not in ("F16", "BF16", "F32", "F64"):
+                raise ValueError(f"{key} in {path.name} is of type {kind}; give the model before it was quantised")
 
 
 def _check_weights(model: "PreTrainedModel", info: dict[str, Any], label: str) -> None:
