@@ -169,7 +169,7 @@ def test_what_is_no_checkpoint_is_refused(state_type, tmp_path):
         read_weights(tmp_path / "nowhere")
 
 
-def test_links_to_elsewhere_are_refused_but_for_those_of_the_hubs_cache(tmp_path):
+def test_weights_in_two_files_and_links_to_elsewhere_but_in_the_hubs_cache_are_refused(tmp_path):
     (tmp_path / "blobs").mkdir()
     folder = tmp_path / "snapshots" / "abc"
     folder.mkdir(parents=True)
@@ -180,6 +180,9 @@ def test_links_to_elsewhere_are_refused_but_for_those_of_the_hubs_cache(tmp_path
     (folder / "vocab.txt").symlink_to("/etc/hostname")
     with pytest.raises(ValueError, match=r"vocab\.txt is a link to a file outside"):
         convert_folder(folder, tmp_path / "linked")
+    torch.save({"a": torch.zeros(2)}, folder / "pytorch_model-1.bin")
+    with pytest.raises(ValueError, match=r"pytorch_model\.bin holds a, as another file does"):
+        convert_folder(folder, tmp_path / "twice")
 
 
 def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy, tmp_path):

@@ -98,9 +98,7 @@ def test_the_pool_is_drawn_by_a_hash(tmp_path, monkeypatch):
     ]
     passages = [(f"p{i}", f"t{i}", text) for i, text in enumerate(texts)]
     records = write_records(tmp_path, passages=passages)
-    drawn = {
-        number: pool_fillers(records / "passages.parquet", 0).sentence(pair(), PIECE, number) for number in range(9)
-    }
+    drawn = {i: pool_fillers(records / "passages.parquet", 0).sentence(pair(), PIECE, i) for i in range(9)}
     assert set(drawn.values()) == set(texts)
     monkeypatch.setattr("eadpr.supervision.fillers.POOL", 2)
     pools = set()

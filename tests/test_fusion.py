@@ -12,18 +12,14 @@ from eadpr.storage import tables
 from eadpr.storage.records import Context, Fold, Passage, Positive, Question, Ranked, SetMember
 
 
-def write_passages(folder, **texts):
-    rows = [Passage(passage_id, "", text, None) for passage_id, text in texts.items()]
-    tables.write(folder / "records/passages.parquet", Passage, rows)
-
-
 @pytest.fixture
 def collection(tmp_path):
     """q1 and q2 train (q2 for validation), q3 is evaluated; q3 has no first ranking.
 
     q2's positive p2, which alone holds its answer, is second in the first ranking (scaled 0.5) and best in the second.
     """
-    write_passages(tmp_path, p1="no", p2="an x", p3="no")
+    passages = [Passage(*texts, None) for texts in (("p1", "", "no"), ("p2", "", "an x"), ("p3", "", "no"))]
+    tables.write(tmp_path / "records/passages.parquet", Passage, passages)
     questions = [Question(f"q{i}", "?", ["x"], "string", None, None, None, None) for i in (1, 2, 3)]
     tables.write(tmp_path / "records/questions.parquet", Question, questions)
     tables.write(tmp_path / "records/contexts.parquet", Context, [])

@@ -65,9 +65,7 @@ def test_each_reason_to_refuse(folders, tmp_path):
         "without_candidates": 1,
         "without_negatives": 1,
         "negatives": 4,
-        "refused": {
-            "is_positive": 5, "text_of_positive": 2, "title_of_positive": 0, "holds_answer": 1,
-        },
+        "refused": {"is_positive": 5, "text_of_positive": 2, "title_of_positive": 0, "holds_answer": 1},
     }  # fmt: skip
 
 

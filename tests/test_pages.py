@@ -52,9 +52,7 @@ def test_what_a_page_sets_is_valid(page, command):
     """A model's folder is not there, but nothing else is missing."""
     words = shlex.split(command.removeprefix("dvc exp run "))
     changes = [word for flag, word in itertools.pairwise(words) if flag == "-S"]
-    changes = [
-        re.sub(r"^(collection=)(.*)", lambda found: found[1] + OTHER.get(found[2], found[2]), c) for c in changes
-    ]
+    changes = [re.sub(r"^(collection=)(.*)", lambda hit: hit[1] + OTHER.get(hit[2], hit[2]), c) for c in changes]
     changes = [change for change in changes if not change.startswith("base.model=models/")]
     assert not [word for word in words if word.startswith("-") and word not in ("-S", "-n", "--queue", "--temp")]
     values = completed(apply_overrides(changes, read_yaml(ROOT / "params.yaml")), ROOT / COLLECTIONS)

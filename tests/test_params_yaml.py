@@ -91,9 +91,7 @@ def test_the_stage_says_what_the_collection_sets_and_how_to_have_the_one_before_
     done = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=True)
     first, own, second = done.stdout.splitlines()
     assert first.endswith("for squad-open (untrained, dpr, eadpr-paper, eadpr)")
-    assert own.startswith(
-        "configs: squad-open has its own encoder.passage_tokens, train.steps, reader.tokens, annotator."
-    )
+    assert own.startswith("configs: squad-open has its own encoder.passage_tokens, train.steps, reader.tokens, anno")
     assert own.endswith("; to change them: -S ++collections.squad-open.settings.NAME=VALUE")
     assert "for atlas may leave data/" in second
     assert "`dvc exp apply NAME`" in second

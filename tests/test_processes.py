@@ -108,17 +108,13 @@ def test_a_stage_by_two_processes_writes_once_what_one_writes(toy, tmp_path):
     assert not list((cache.root() / "train").glob("*/*"))  # no checkpoint left
 
 
-def as_process(monkeypatch, rank: int, count: int) -> None:
-    monkeypatch.setattr(processes, "rank", lambda: rank)
-    monkeypatch.setattr(processes, "count", lambda: count)
-
-
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 4), st.integers(1, 100))
 def test_each_row_is_one_process_s(lengths, count, tokens):
     ids, rows = [[0] * n for n in lengths], []
     for rank in range(count):
         with pytest.MonkeyPatch.context() as patch:
-            as_process(patch, rank, count)
+            patch.setattr(processes, "rank", lambda rank=rank: rank)
+            patch.setattr(processes, "count", lambda: count)
             found = forward.cut_pieces(None, ids, tokens)
         assert all(piece.ids == [ids[row] for row in piece.rows] for piece in found)
         rows += [row for piece in found for row in piece.rows]

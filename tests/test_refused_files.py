@@ -81,6 +81,7 @@ def test_what_is_wrong_is_said_with_file_place_and_value(tmp_path, case):
     ("DPR training", "psgs.tsv", b"id\ttext\ttitle\n1\tcaf\xe9\tA\n", "psgs.tsv, line 2: byte 0xe9 is not UTF-8"),
     ("EntityQuestions, zip", "e.zip", (b"PK\x03\x04", "PK\x03\x05"), "e.zip/a/P19.dev.json is truncated, damaged"),
     ("EntityQuestions, zip", "e.zip", ZIP[:345] + b"\n" + ZIP[345:], "damaged or encrypted ([Errno"),
+    ("EntityQuestions, zip", "e.zip", (b"P20", "P19"), "e.zip is truncated, damaged or encrypted (a name stands tw"),
     ("EntityQuestions, zip", "e.zip", ZIP[:-9], "e.zip is truncated, damaged"),
     ("SQuAD", "dev.json", b'{"data": "\xe9' + b"x" * 5000, "dev.json: expected a JSON object with a list `data` ('"),
     ("SQuAD", "dev.json", (b'"answers"', json.dumps("x" * 5000)), "answers' is missing (it has id, question, xxx"),

@@ -58,15 +58,11 @@ def test_the_command_of_a_stage_finds_the_paths_that_it_declares(name):
 @pytest.mark.parametrize("path", sorted((ROOT / "stages").glob("[!_]*.py")), ids=lambda path: path.stem)
 def test_the_code_of_a_stage_holds_the_classes_of_its_sections(path):
     """They are looked up by name, which the list of code does not follow: what uses them imports them."""
-    main = main_of(path.stem)
+    main = importlib.import_module(f"stages.{path.stem}").main
     if isinstance(main, Stage):
         modules = {params_names.GIVEN[name].split(":")[0] for name in main.sections()}
         files = {ROOT / "src" / f"{module.replace('.', '/')}.py" for module in modules}
         assert files <= set(closure(path, ROOT))
-
-
-def main_of(module: str):
-    return importlib.import_module(f"stages.{module}").main
 
 
 def test_the_documented_stages_are_those_of_the_pipeline():

@@ -7,7 +7,6 @@
 
 import re
 import shutil
-from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -46,7 +45,7 @@ def convert(checkpoints: Sequence[Path], out: Path, *, architecture: str) -> int
     tensors and plain values in it, and for weights that are missing, not known, or of another shape.
     """
     _refuse_existing(out)
-    weights = dict(ChainMap(*map(read_weights, checkpoints)))
+    weights = _read_all(checkpoints)
     source = ", ".join(map(str, checkpoints))
     with as_value_error(f"no config and tokenizer could be loaded from {architecture!r}"):
         config = AutoConfig.from_pretrained(architecture, trust_remote_code=False)
@@ -83,7 +82,7 @@ def convert_folder(source: Path, out: Path) -> int:
         raise ValueError(f"{source} is sentence-transformers' own; load it there and save it again, as safetensors")
     blobs = source.resolve().parent.with_name("blobs")  # where the links of a snapshot in the hub's cache lead
     # Tied weights are views of one tensor, which safetensors does not write.
-    weights = {key: value.clone() for path in parts for key, value in read_weights(path).items()}
+    weights = {key: value.clone() for key, value in _read_all(parts).items()}
     with files.new_folder(out) as folder:
         for path in source.iterdir():
             if path.suffix in READ and not path.name.endswith((".safetensors", ".bin.index.json")):
@@ -97,6 +96,16 @@ def convert_folder(source: Path, out: Path) -> int:
 def _refuse_existing(out: Path) -> None:
     if out.exists():
         raise ValueError(f"{out} exists; delete it, or choose another folder for the converted model")
+
+
+def _read_all(paths: Sequence[Path]) -> dict[str, Tensor]:
+    weights: dict[str, Tensor] = {}
+    for path in paths:
+        part = read_weights(path)
+        if twice := sorted(weights.keys() & part.keys()):
+            raise ValueError(f"{path} holds {twice[0]}, as another file does; give one of them")
+        weights |= part
+    return weights
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:

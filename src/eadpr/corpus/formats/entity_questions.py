@@ -22,6 +22,8 @@ def read_entity_questions(path: Path) -> Iterator[GivenQuestion]:
     if path.suffix == ".zip":
         with open_unpacked(path) as file, zipfile.ZipFile(file) as archive:
             names = sorted(filter(_FILE_NAME.fullmatch, archive.namelist()))
+            if len(set(names)) < len(names):
+                raise zipfile.BadZipFile("a name stands twice")
             yield from _read_parts([zipfile.Path(archive, name) for name in names])
     elif _FILE_NAME.fullmatch(path.name):
         yield from _read_parts([path])
