@@ -101,6 +101,7 @@ def run_card(folder, passages, questions=QUESTIONS):
         assert count == 1, name
     left = {}
     exec(code, left)
+    assert not [name for name, _ in left["model"].named_modules() if name.endswith("pooler")], "reported as missing"
     return left
 
 

@@ -20,6 +20,7 @@ from eadpr.runtime import files
 from eadpr.runtime.terminal import counted
 from eadpr.settings.add_collection import SCHEMA
 from eadpr.settings.yaml import COLLECTIONS
+from eadpr.training.bert import Bert
 from eadpr.training.config import NO_PROMPTS
 from eadpr.training.encoder import TextEncoder
 
@@ -115,8 +116,8 @@ def write_card(
 
 
 def _expressions(encoder: TextEncoder) -> dict[str, str]:
-    """Return the card's expressions of a question and a passage, and the separator by which one string gets the tokens
-    of a passage, whose title and text may be a pair."""
+    """Return the card's expressions of a question and a passage, the separator by which one string gets the tokens of
+    a passage, whose title and text may be a pair, and options of loading."""
     question, passage, separator = "text.strip()", "text.strip()", " "
     if encoder.settings.title == "pair":
         question = """text.replace("’", "'").strip()"""
@@ -126,4 +127,6 @@ def _expressions(encoder: TextEncoder) -> dict[str, str]:
         separator = 2 * token if encoder.passage_ids([""], [f"title{2 * token}text"]) == pair else token
     if encoder.settings.title != "none":
         passage = f'f"{{title.strip()}}{separator}{{text.strip()}}" if title.strip() else text.strip()'
-    return {"question": question, "passage": passage, "separator": separator}
+    # Our folders of BERT have no pooler, of which transformers would report that it has random weights.
+    options = ', model_kwargs={"add_pooling_layer": False}' if isinstance(encoder.model, Bert) else ""
+    return {"question": question, "passage": passage, "separator": separator, "options": options}
