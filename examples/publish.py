@@ -8,7 +8,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from sentence_transformers import SentenceTransformer
+
+try:
+    from sentence_transformers import SentenceTransformer
+except ModuleNotFoundError:
+    sys.exit("error: sentence-transformers is not installed; pip install -c constraints.txt sentence-transformers")
 
 arm, folder, question = sys.argv[1:]
 if not Path(folder).exists():

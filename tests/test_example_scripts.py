@@ -33,3 +33,6 @@ def test_the_scripts_run(tmp_path, monkeypatch, capfd):
     assert "Who built the bridge? → " in out
     assert "| trained " in out
     assert "nothing was written (--dry-run)" in out
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(SystemExit, match=r"pip install .* sentence-transformers"):
+        runpy.run_path(str(ROOT / "examples" / "publish.py"))

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from docs import demo
+from docs import demo, pictures
 from eadpr.explorer import command, explore
 from eadpr.runtime import files
 from tests import explorer_toy
 from tests.evaluated import REPORT, SETS
+from tests.repository import ROOT
 
 pytestmark = pytest.mark.explorer
 VIEWS = ["", "#view=questions&type=who&cell=0-1", "#question=q1&a=eadpr"]
@@ -191,9 +193,7 @@ def test_the_address_holds_the_whole_state(visit):
     again = visit(address)
     assert again.evaluate("location.hash") == address
     assert facet(again, "who").get_attribute("aria-pressed") == "true"
-    values = (
-        "[...document.querySelectorAll('.filters select, .filters input, #compare select')].map((one) => one.value)"
-    )
+    values = "[...document.querySelectorAll('.filters select, .filters input, #compare select')].map(one => one.value)"
     assert again.evaluate(values) == page.evaluate(values)
     assert texts(again, "#left") == texts(page, "#left") == ["0 of 4 questions left."]
 
@@ -290,16 +290,26 @@ def test_what_is_shown_is_downloaded(visit, tmp_path, fragment, name, expected):
 
 
 def test_the_demonstration_is_a_page_of_some_questions(visit, toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     made = tmp_path / "made.zlib"
     made.write_bytes(zlib.compress(json.dumps(demo.shorten(demo.read(toy))).encode()))
-    for data in (command.DATA, made):
+    for has_page, data in enumerate((command.DATA, made)):
         monkeypatch.setattr(command, "DATA", data)
-        command.main(tmp_path / "demo.html", browse=False)
+        assert ("all questions is reports/mine.html" in command.main(tmp_path / "demo.html", browse=False)) == has_page
         page = visit("", tmp_path / "demo.html")
         assert texts(page, ".note")[0].startswith("A demonstration: ")
         page.get_by_role("button", name="An example of these").click()
         page.wait_for_selector(".why")
+        files.write_text(tmp_path / "reports" / "mine.html", "")
         assert re.search("eadpr: 1st; without its evidence (below )?[2-9]", texts(page, ".why li")[0])
+
+
+def test_the_pictures_of_the_page_are_made_anew_in_their_sizes(chromium, toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures, "FOLDER", tmp_path)
+    pictures.take_explorer(chromium, toy, "light", ".png")
+    for name in ("explorer-overview.png", "explorer-question.png", "explorer-narrow.png"):
+        remade, kept = Image.open(tmp_path / name), Image.open(ROOT / "docs" / "images" / name)
+        assert (remade.size, len(remade.getcolors()) > 9) == (kept.size, True), name
 
 
 def test_a_browser_that_cannot_unpack_says_so(visit):

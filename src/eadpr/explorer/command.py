@@ -21,4 +21,6 @@ def main(
     out.write_bytes(make_page(columns["collection"], columns["about"]["date"], columns, details, texts))
     if browse:
         webbrowser.open(out.absolute().as_uri())
-    return f"demo: {out}, {len(details)} questions; `make repro` makes the page of all questions in about ten minutes"
+    pages = ", ".join(map(str, sorted(Path("reports").glob("*.html"))))
+    whole = f"of all questions is {pages}" if pages else "`make repro` makes the page of all in about ten minutes"
+    return f"demo: {out}, {len(details)} questions; {whole}"

@@ -87,10 +87,17 @@ def _measure(metric: str, scored: Scored, questions: Sequence[str], resamples: i
 
 
 def table(models: Mapping[str, Mapping[str, Awareness]]) -> str:
-    """Return a Markdown table: a model per row, a metric per column, in %, with intervals and the number of pairs."""
+    """Return a Markdown table: a model per row, a metric per column, in %, with intervals and the number of pairs.
+
+    Below it stands how many pairs were left out, where any was.
+    """
     metrics = [metric for metric in METRICS if any(metric in results for results in models.values())]
     rows = [[name, *(cell(results.get(metric)) for metric in metrics)] for name, results in models.items()]
-    return markdown.table(["model", *(AWARENESS[metric].title for metric in metrics)], rows)
+    parts = [markdown.table(["model", *(AWARENESS[metric].title for metric in metrics)], rows)]
+    for name, results in models.items():
+        if cut := [f"{result.cut:,} of {AWARENESS[metric].title}" for metric, result in results.items() if result.cut]:
+            parts.append(f"Pairs left out, as {name} does not read as far as what was removed: {', '.join(cut)}.")
+    return "\n\n".join(parts)
 
 
 def cell(result: Awareness | None) -> str:
