@@ -103,7 +103,7 @@ def test_the_command_gathers_what_users_call(installed, tmp_path):
     assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == ["own/test"]
 
 
-def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["eadpr", "describe"])
 
     def missing(_: object) -> None:
@@ -112,6 +112,14 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch):
     monkeypatch.setattr(__main__.user_command, "run", missing)
     with pytest.raises(SystemExit, match=r"error: ruamel is not installed; it comes with pip install 'eadpr\[pipeline"):
         __main__.main()
+    monkeypatch.setattr(sys, "argv", ["eadpr", "demo"])
+    with pytest.raises(SystemExit, match=r"comes with pip install 'eadpr\[awareness\]'"):
+        __main__.main()
+    monkeypatch.setattr(sys, "argv", ["eadpr", "--help"])
+    monkeypatch.setattr(__main__.pkgutil, "resolve_name", missing)
+    with pytest.raises(SystemExit, match="0"):
+        __main__.main()
+    assert re.search(r"│ status +ruamel is not installed; [^']+'eadpr\[pipeline\]'", capsys.readouterr().out)
     monkeypatch.setattr(eadpr.importlib, "import_module", missing)
     with pytest.raises(ModuleNotFoundError, match=r"eadpr.point needs ruamel, .*; pip install 'eadpr\[awareness\]'"):
         _ = eadpr.point

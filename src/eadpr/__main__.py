@@ -2,6 +2,7 @@
 
 import pkgutil
 import sys
+from collections.abc import Callable
 
 import eadpr
 from eadpr.settings import user_command
@@ -28,16 +29,31 @@ GROUPS = {
     },
 }
 COMMANDS = {name: function for group in GROUPS.values() for name, function in group.items()}
+LIGHT = ("demo", "probe-model")  # need [awareness] alone
 
 
 def main() -> None:
+    name = sys.argv[1] if len(sys.argv) > 1 else None
     try:
-        _run(sys.argv[1] if len(sys.argv) > 1 else None)
+        _run(name)
     except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing in ("", "eadpr", "stages"):
-            raise
-        sys.exit(f"error: {missing} is not installed; it comes with pip install 'eadpr[pipeline]'")
+        sys.exit(f"error: {_advice(error, name)}")
+
+
+def _advice(error: ModuleNotFoundError, name: str | None) -> str:
+    missing = (error.name or "").partition(".")[0]
+    if missing in ("", "eadpr", "stages"):
+        raise error
+    extra = "awareness" if name in LIGHT else "pipeline"
+    return f"{missing} is not installed; it comes with pip install 'eadpr[{extra}]'"
+
+
+def _help(name: str) -> tuple[Callable, str | None]:
+    """A command for the list of all, and what it says there where a library of it is missing."""
+    try:
+        return pkgutil.resolve_name(COMMANDS[name]), None
+    except ModuleNotFoundError as error:
+        return (lambda: None), _advice(error, name).replace("[", r"\[")  # else Rich takes [pipeline] for a style
 
 
 def _run(name: str | None) -> None:
@@ -54,8 +70,9 @@ def _run(name: str | None) -> None:
     group = typer.Typer(pretty_exceptions_enable=False, no_args_is_help=True)
     group.callback(invoke_without_command=True)(options)
     for panel, functions in GROUPS.items():
-        for name, function in functions.items():
-            group.command(name, rich_help_panel=panel)(pkgutil.resolve_name(function))
+        for name in functions:
+            function, advice = _help(name)
+            group.command(name, rich_help_panel=panel, help=advice)(function)
     group(prog_name="eadpr")
 
 
