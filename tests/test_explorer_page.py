@@ -295,7 +295,7 @@ def test_the_demonstration_is_a_page_of_some_questions(visit, toy, tmp_path, mon
     made.write_bytes(zlib.compress(json.dumps(demo.shorten(demo.read(toy))).encode()))
     for has_page, data in enumerate((command.DATA, made)):
         monkeypatch.setattr(command, "DATA", data)
-        assert ("all questions is reports/mine.html" in command.main(tmp_path / "demo.html", browse=False)) == has_page
+        assert ("own pages: reports/mine.html" in command.main(tmp_path / "demo.html", browse=False)) == has_page
         page = visit("", tmp_path / "demo.html")
         assert texts(page, ".note")[0].startswith("A demonstration: ")
         page.get_by_role("button", name="An example of these").click()
