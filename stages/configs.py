@@ -4,6 +4,7 @@ concerns."""
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import shorten
 
 import typer
 
@@ -15,11 +16,14 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
     from eadpr.runtime.files import new_folder
     from eadpr.settings.resolve import load, write_configs
     from eadpr.settings.yaml import locked_collection, own_settings
+    from eadpr.studies.provenance import edits
 
     values = load(params)
     with new_folder(Path("data") / values["collection"] / "configs") as folder:
         count = write_configs(values, folder)
     typer.echo(f"configs: {count} files for {values['collection']} ({', '.join(values['active'])})")
+    if changes := ", ".join(edits(values["collection"])):
+        typer.echo(shorten(f"configs: differs from the commit: {changes}", 240, placeholder=" …"))
     if own := own_settings(values):
         typer.echo(
             f"configs: {values['collection']} has its own {', '.join(own)}; to change them:"

@@ -85,12 +85,15 @@ def test_the_stage_says_what_the_collection_sets_and_how_to_have_the_one_before_
     for part in ("src", "stages"):
         (copied / part).symlink_to(ROOT / part)
     shutil.copy(ROOT / "dvc.lock", copied)
+    for words in ("init -q", "add params.yaml", "-c user.name=a -c user.email=a@b.c commit -qm all"):
+        subprocess.run(["git", *words.split()], cwd=copied, check=True)
     apply_overrides(copied / "params.yaml", ["collection=squad-open"])
     environment = os.environ | {"PYTHONPATH": f"src{os.pathsep}."}
     command = [forked_python.folder() / "python", "-m", "stages.configs"]
     done = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=True)
-    first, own, second = done.stdout.splitlines()
+    first, edit, own, second = done.stdout.splitlines()
     assert first.endswith("for squad-open (untrained, dpr, eadpr-paper, eadpr)")
+    assert edit == "configs: differs from the commit: collection=squad-open"
     assert own.startswith("configs: squad-open has its own encoder.passage_tokens, train.steps, reader.tokens, anno")
     assert own.endswith("; to change them: -S ++collections.squad-open.settings.NAME=VALUE")
     assert "for atlas may leave data/" in second

@@ -12,6 +12,7 @@ import pytest
 
 from eadpr.runtime import machine
 from eadpr.runtime.progress import LINES
+from eadpr.studies import status
 from eadpr.studies.repro import main, offer_baseline, run_changed
 
 MEET = "touch {0}.began && timeout $LONGEST sh -c 'until [ -e {1}.began ]; do sleep 0.05; done' && cat first > {0}"
@@ -85,10 +86,13 @@ def test_missing_files_of_another_collection_are_nobodys_need(folder):
     assert (folder / "both").exists()
 
 
-def test_an_error_of_dvc_itself_is_one_line(folder):
+def test_what_will_run_is_said_in_few_lines_and_an_error_of_dvc_itself_in_one(folder, monkeypatch, capsys):
     (folder / "dvc.yaml").write_text("stages: [\n")
+    lines = [f"train@{number} will run: loss.tau1=0.5" for number in range(12)]
+    monkeypatch.setattr(status, "main", lambda _: "\n".join(lines))
     with pytest.raises(ValueError, match=r"dvc\.yaml"):
         main()
+    assert capsys.readouterr().err.splitlines() == [*lines[:9], "… all 12 lines: eadpr status"]
 
 
 def test_figures_of_another_processor_are_offered_as_ones_own_baseline(folder):

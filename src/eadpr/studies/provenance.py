@@ -51,7 +51,9 @@ def last_change() -> list[str]:
 
 
 def edits(collection: str) -> Iterator[str]:
-    """Yield the settings that differ from the commit."""
+    """Yield the settings that differ from the commit, none where there is no commit."""
+    if not last_change():
+        return
     for path in (PARAMS, DEFAULTS, COLLECTIONS / f"{collection}.yaml"):
         if not git("ls-tree", "HEAD", "--", str(path)):  # not committed yet
             continue

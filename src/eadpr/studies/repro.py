@@ -5,6 +5,7 @@ stages. DVC gives its lock away while a stage's command runs, so that dvc.lock a
 """
 
 import os
+import sys
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -12,12 +13,15 @@ from graphlib import TopologicalSorter
 from logging import WARNING, getLogger
 from multiprocessing import get_context
 from pathlib import Path
+from textwrap import shorten
 
 from eadpr.runtime import machine
 from eadpr.runtime.progress import LINES
 from eadpr.settings.command import active_collection
+from eadpr.studies import status
 from eadpr.studies.provenance import SOURCES, git, last_change
 
+LINES_BEFORE = 10  # of what `eadpr status` says
 AT_ONCE = 2  # one where there is a GPU, whose memory a training may need
 
 
@@ -26,12 +30,20 @@ def main() -> str:
     from dvc.exceptions import DvcException
 
     try:
+        _announce(status.main([]).splitlines())
         run_changed()
     except DvcException as error:
         raise ValueError(_describe(error)) from error
     collection = active_collection()
     headline = (Path("reports") / collection / "headline.md").read_text(encoding="utf-8")
     return offer_baseline(Path("metrics") / f"{collection}.json") + headline
+
+
+def _announce(lines: list[str]) -> None:
+    shown = [shorten(line, 160, placeholder=" …") for line in lines]
+    if len(shown) > LINES_BEFORE:
+        shown[LINES_BEFORE - 1 :] = [f"… all {len(shown)} lines: eadpr status"]
+    print("\n".join(shown), file=sys.stderr, flush=True)
 
 
 def offer_baseline(metrics: Path) -> str:
