@@ -1,5 +1,6 @@
 """What is published: wheel and sdist as they are installed elsewhere, and the versions that they ask for."""
 
+import json
 import os
 import re
 import shutil
@@ -160,3 +161,25 @@ def test_a_release_has_one_version():
     cited = YAML(typ="safe", pure=True).load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert cited["version"] == PROJECT["version"]
     assert f"## [{PROJECT['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_container_is_made_of_what_is_there():
+    """Where it cannot be built, a misspelt instruction, file or target would show on the machines of others alone."""
+    folder, makefile = ROOT / ".devcontainer", (ROOT / "Makefile").read_text(encoding="utf-8")
+    container = json.loads((folder / "devcontainer.json").read_text(encoding="utf-8"))
+    assert (folder / container["build"]["context"]).samefile(ROOT)
+    text = (folder / container["build"]["dockerfile"]).read_text(encoding="utf-8")
+    instructions = re.findall(r"(?m)^([^#\s]+) (\S+)", text)
+    assert re.search("(?m)^FROM (python.*)-slim", text)[1].replace(":", "") in makefile
+    assert {name for name, _ in instructions} <= {"FROM", "RUN", "WORKDIR", "COPY", "ENV", "CMD"}
+    assert all((ROOT / source).exists() for name, source in instructions if name == "COPY")
+    targets = re.findall(r'make"?,? "?([a-z-]+)', text + container["postCreateCommand"])
+    assert targets and set(targets) <= set(re.findall("(?m)^([a-z-]+):", makefile))
+    ignored = ["git", "ls-files", "--cached", "--ignored", "--exclude-from=.dockerignore"]
+    assert subprocess.run(ignored, cwd=ROOT, capture_output=True, text=True, check=True).stdout == ""
+
+
+def test_hooks_before_a_commit_have_the_pins_of_the_tests():
+    hooks = YAML(typ="safe", pure=True).load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]
+    pins = {pin for hook in hooks["hooks"] for pin in hook["additional_dependencies"]}
+    assert pins <= set((ROOT / "requirements/test.txt").read_text(encoding="utf-8").splitlines())
