@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from docs import one_batch, paper_tables, reference, schema, study_tables
+from docs import demo, one_batch, paper_tables, reference, schema, study_tables
 from docs.figures import with_figures
 from docs.numbers import check_headline, check_share
 
@@ -46,7 +46,9 @@ def write(out: Path) -> None:
         if not RECORDS.match(page.as_posix()):
             check_share(str(page), text)
         if page == Path(HOME):
-            check_headline(HOME, text, json.loads(reference.committed(ROOT / "metrics" / "atlas.json")))
+            metrics = json.loads(reference.committed(ROOT / "metrics" / "atlas.json"))
+            check_headline(HOME, text, metrics)
+            demo.check(metrics)
         if path.name != "glossary.md":
             text = explained(text, terms)
         if path.name == "findings.md":

@@ -5,9 +5,11 @@ import json
 import re
 import sys
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from docs.numbers import HEADLINE
 from eadpr.explorer.command import DATA
 
 QUESTIONS, DEPTH = 60, 10  # of the page; passages of each ranking
@@ -54,6 +56,18 @@ def shorten(page: Page) -> Page:
         for positive in question["positives"]:
             positive["passage"] = numbers[positive["passage"]]
     return short, chosen, [texts[number] for number in numbers]
+
+
+def check(metrics: Mapping[str, Mapping[str, float]]) -> None:
+    """Raise ValueError where `eadpr demo` shows other figures than the commit's `metrics`."""
+    columns, *_ = json.loads(zlib.decompress(DATA.read_bytes()))
+    means = columns["overview"]["atlas/test"]["means"]
+    for arm in sorted({*means, *(arm for arm, values in metrics.items() if HEADLINE[0] in values)}):
+        shown = [means.get(arm, {}).get(name, [None])[0] for name in HEADLINE]
+        expected = [None if (value := metrics.get(arm, {}).get(name)) is None else round(value, 5) for name in HEADLINE]
+        if shown != expected:
+            reason = f"{arm} has {shown}, but metrics/atlas.json {expected}; run python -m docs.demo reports/atlas.html"
+            raise ValueError(f"{DATA.name}: {reason}")
 
 
 if __name__ == "__main__":
