@@ -95,6 +95,14 @@ def toy(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def placed(toy, tmp_path_factory):
+    """The same with placebos."""
+    from tests.training_toy import with_placebos
+
+    return with_placebos(toy, tmp_path_factory.mktemp("placed"))
+
+
+@pytest.fixture(scope="session")
 def built(tmp_path_factory, worker_id):
     """The small pipeline after `dvc repro`, committed. Tests that change anything work on a copy."""
     from tests.small_pipeline import Project, create

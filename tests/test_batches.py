@@ -9,10 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eadpr.storage.records import Distractor, Example, Passage, Question
+from eadpr.storage.records import Distractor, Example, Passage
 from eadpr.text.answers import has_answer
 from eadpr.training.batches import Batcher, ColumnBlocks, count_masked, deduplicate, draw, epochs
 from eadpr.training.losses import make_masks
+from tests.small_collection import question
 from tests.training_toy import SETTINGS, batcher_of, column_inputs, with_placebos, write_tables
 
 # Columns p1 p2 | h1 h2 | d1 d2.
@@ -92,10 +93,6 @@ def written(toy, tmp_path):
     return partial(write_tables, tmp_path)
 
 
-def asked(question_id: str, answers: list[str], kind: str = "string", text: str = "where?") -> Question:
-    return Question(question_id, text, answers, kind, None, None, None, None)
-
-
 def decoded(batcher: Batcher, ids) -> str:
     return batcher.inputs._encoder.tokenizer.decode(ids, skip_special_tokens=True)
 
@@ -159,7 +156,7 @@ def test_false_negatives_are_sought_by_the_kind_of_the_answer(written):
     """q0 seeks a pattern, which b holds; q1 a yes, which no text holds, not even a."""
     folder = written(
         [Passage("a", "Al", "Yes, Al ate.", None), Passage("b", "Be", "Be saw Belm.", None)],
-        [asked("q0", [r"B\w+m"], "regex"), asked("q1", ["yes"], "yes-no")],
+        [question("q0", "where?", [r"B\w+m"], "regex"), question("q1", "where?", ["yes"], "yes-no")],
         [Example("q0", "train", "a", [], [], []), Example("q1", "train", "b", [], [], [])],
     )
     batch = batcher_of(folder, hard=0, distractors=False).first([0, 1])
@@ -172,7 +169,7 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(written):
     pairs = [("q0", "a", ["b"]), ("q0", "b", ["a"]), ("q1", "c", []), ("q2", "d", ["a"])]
     folder = written(
         [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in "abcd"],
-        [asked(question_id, ["yes"], "yes-no") for question_id in ("q0", "q1", "q2")],
+        [question(question_id, "where?", ["yes"], "yes-no") for question_id in ("q0", "q1", "q2")],
         [Example(q, "train", p, [], [0], others) for q, p, others in pairs],
         [Distractor(q, p, "gold", 0, "cut", "It has two sentences.", []) for q, p, _ in pairs],
     )
@@ -194,7 +191,7 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
     folder = written(
         [Passage("a", "Alman", filler + "Alman was born in Aron.", None),
          Passage("b", "Bevik", "Bevik was born in Belm. " + filler, None)],
-        [asked(f"q{i}", ["Aron"]) for i in "ab"],
+        [question(f"q{i}", "where?", ["Aron"]) for i in "ab"],
         [Example(f"q{i}", "train", i, [], [0], []) for i in "ab"],
         [Distractor(f"q{i}", i, "gold", 0, "cut", filler, []) for i in "ab"],
     )  # fmt: skip
@@ -238,7 +235,7 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
          Passage("b", "Be", "Be ate. " + filler + "Be was born in Belm.", None),
          Passage("c", "Cy", filler + "Cy was born in Cast.", None),
          Passage("d", "De", "walks. rooms. " + filler, None)],
-        [asked(f"q{i}", ["Aron"]) for i in "abcd"], [Example(f"q{i}", "train", i, [], [0], []) for i in "abcd"],
+        [question(f"q{i}", "?", ["Aron"]) for i in "abcd"], [Example(f"q{i}", "train", i, [], [0], []) for i in "abcd"],
         [Distractor(f"q{i}", i, "gold", 0, "cut", text, []) for i, text in cut.items()],
         [Distractor(f"q{i}", i, "placebo", 0, "cut", text, []) for i, text in elsewhere.items()],
     )  # fmt: skip
@@ -270,7 +267,7 @@ def test_every_text_is_shuffled_in_its_own_order_and_no_title(written):
     words = "a b c d e f"
     folder = written(
         [Passage(i, "w x y z", words, None) for i in "pqr"],
-        [asked(f"q{i}", [], text=words) for i in "pqr"],
+        [question(f"q{i}", words, []) for i in "pqr"],
         [Example(f"q{i}", "train", i, [], [], []) for i in "pqr"],
     )
     batcher = batcher_of(folder, hard=0, distractors=False, shuffle=True)

@@ -264,8 +264,7 @@ def test_right(span, gold, answers, expected):
 
 
 def test_evidence_accuracy_by_hand(stage, tmp_path):
-    """Of four training questions two are right, one has no gold, one no
-    second span; of two dev questions one is right."""
+    """Of four training questions two are right, one has no gold, one no second span; of two of dev one is right."""
     text_of = {row.id: row.text for row in tables.rows(stage["records"] / "passages.parquet", Passage)}
 
     def row(i: int, cut: list[Span], chosen: int) -> Evidence:

@@ -100,8 +100,7 @@ def test_as_many_negatives_as_dpr_takes(positives, negatives):
 
 
 def test_training_questions_with_the_start_of_their_ranking_and_their_gold_titles(tmp_path):
-    """Gold pages are those of given positives, not of BM25's; validation questions are not
-    learnt from."""
+    """Gold pages are those of given positives, not of BM25's; validation questions are not learnt from."""
     passages = [("a", "One", "x"), ("b", "", "y"), ("c", "Two", "z")]
     asked = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
     write_records(tmp_path, passages=passages, questions=asked)

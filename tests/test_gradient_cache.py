@@ -10,7 +10,7 @@ from eadpr.training.arm import ArmSettings
 from eadpr.training.config import Loss, Train
 from eadpr.training.encoder import load_pair
 from eadpr.training.forward import Encoders
-from tests.training_toy import BALANCED, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of, with_placebos
+from tests.training_toy import BALANCED, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -21,12 +21,6 @@ CASES = [  # loss, shared, frozen
     (EADPR.model_copy(update={"stop_gradient": "question"}), False, "none"),
     (BALANCED.model_copy(update={"stop_gradient": "symmetric"}), True, "none"),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def placed(toy, tmp_path_factory):
-    """The collection with placebos."""
-    return with_placebos(toy, tmp_path_factory.mktemp("placed"))
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,6 @@ import pytest
 import typer
 from dvc.cli.parser import get_main_parser
 from jsonschema import Draft202012Validator
-from ruamel.yaml import YAML
 
 from docs import one_batch, paper_tables, reference, schema, study_tables
 from docs.__main__ import MADE, check_nav, explained, linked, place, write
@@ -205,7 +204,7 @@ def test_the_page_of_a_papers_table_has_theirs_ours_and_what_changes(tmp_path):
 
 def test_the_rows_of_the_papers_are_arms_that_their_studies_train():
     """So a study that is run anew has the names of its page."""
-    papers = YAML(typ="safe", pure=True).load(paper_tables.PAPERS.read_text(encoding="utf-8"))
+    papers = read_yaml(paper_tables.PAPERS)
     known = set(repository.studies())
     unknown = []
     for name, paper in papers.items():

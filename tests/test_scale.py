@@ -10,7 +10,7 @@ from eadpr.training.arm import ArmInputs, ArmSettings, prepare_encoders, train_a
 from eadpr.training.config import Loss
 from eadpr.training.encoder import Encoders, TextEncoder, load_pair, settings_of
 from tests.test_losses import naive
-from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of, series, with_placebos
+from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -21,12 +21,6 @@ LOSSES = [Loss.model_validate(PLAIN | WEIGHTS | changes) for changes in (
     {"stop_gradient": "symmetric"}, {"stop_gradient": "passage"}, {"stop_gradient": "question"},
     {"anchor": "passage", "lambda": 0.0},
 )]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def placed(toy, tmp_path_factory):
-    """The collection with placebos."""
-    return with_placebos(toy, tmp_path_factory.mktemp("placed"))
 
 
 @pytest.fixture
