@@ -78,8 +78,9 @@ class ReportArms(Report):
 
     @property
     def rows(self) -> Rows:
-        """BM25, the arms and the fused rankings."""
-        return {BM25: [BM25]} | self.trainings | {name: [name] for name in self.fused}
+        """BM25, the untrained encoder, the other arms and the fused rankings."""
+        untrained = {name: arms for name, arms in self.trainings.items() if name == UNTRAINED}
+        return {BM25: [BM25]} | untrained | self.trainings | {name: [name] for name in self.fused}
 
     def pair(self, names: Sequence[str], rows: Collection[str], baseline: str | None = None) -> Pairs:
         """Pair each name, once, with another of `rows`: what `compare` gives it, else the baseline."""

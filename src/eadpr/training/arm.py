@@ -43,6 +43,8 @@ def train_arm(
             f"{inputs.examples} holds no training examples (train.upsample {train.upsample}); see its report.json"
         )
     check_examples(training, inputs.examples, settings.loss)
+    if min(train.batch_size, len(training.questions)) == 1 and not train.hard_negatives:
+        raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
     encoders = prepare_encoders(load_pair(inputs.init, settings.encoder), settings)
     batcher = Batcher(training, store, encoders, settings.loss, train, shuffle=True)
     validation_batcher = Batcher(validation, store, encoders, settings.loss, train)

@@ -51,9 +51,16 @@ export function select(label, options, value, change) {
   return h("label", {}, h("span", {}, label), h("select", { change: (event) => change(event.target.value) }, made));
 }
 
-/* The colour of an arm, by its row. */
-export function swatch(i) {
-  return h("span", { class: `swatch series${i % 10}`, "aria-hidden": "true" });
+/* The class of a row's colour. The rows of the default run have those of DVC's plots (.dvc/plots), others come behind. */
+const USUAL = ["bm25", "dpr", "eadpr", "eadpr-paper", "untrained"];
+
+export function series(data, row) {
+  const order = [...USUAL, ...data.rows.filter((name) => !USUAL.includes(name))];
+  return `series${order.indexOf(row) % 10}`;
+}
+
+export function swatch(data, row) {
+  return h("span", { class: `swatch ${series(data, row)}`, "aria-hidden": "true" });
 }
 
 export function per100(share, digits = 1) {

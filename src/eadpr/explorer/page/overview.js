@@ -76,7 +76,7 @@ function block(data, state, title, metrics) {
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, h("th", { scope: "col", role: "columnheader" }, "%"),
         metrics.map((metric) => h("th", { scope: "col", role: "columnheader" }, term(...data.metrics[metric]))))),
       h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row", class: row === state.a ? "chosen" : "" },
-        h("th", { scope: "row", role: "rowheader" }, swatch(data.rows.indexOf(row)), row,
+        h("th", { scope: "row", role: "rowheader" }, swatch(data, row), row,
           of.trainings[row] > 1 && h("small", {}, `mean of ${of.trainings[row]} trainings`), apart.has(row) && h("small", {}, `against ${apart.get(row).with}`)),
         metrics.map((metric) => cell(row, metric)))))));
 }

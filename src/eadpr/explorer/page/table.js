@@ -41,7 +41,7 @@ export function measures(data, state, rows, open) {
         metrics.map((metric) => h("th", { scope: "col", role: "columnheader" }, term(data.metrics[metric][0].replace(/-(?=\d)/, "\u2011"), data.metrics[metric][1]))))),
       h("tbody", { role: "rowgroup" }, data.arms.map((arm) => {
         const found = measured(data, rows, arm);
-        return h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, swatch(data.arms.indexOf(arm)), name(data, arm)),
+        return h("tr", { role: "row" }, h("th", { scope: "row", role: "rowheader" }, swatch(data, arm), name(data, arm)),
           metrics.map((metric) => h("td", { role: "cell", "data-title": data.metrics[metric][0] }, per100(found[metric]))));
       })))),
   ];
