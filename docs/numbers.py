@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 PER_HUNDRED = 6
 HEADLINE = ("top1", "top5", "mrr100", "controlled_aa_evidence", "evidence1")  # the columns of README's table
+FIRST = ("bm25", "untrained")  # of its rows; the arms follow by name
 # What no reader takes in as a number: tables, code, the targets of links, dates and commits.
 PASSED_OVER = re.compile(
     r"(?ms)^```.*?^```|^\|[^\n]*$|`[^`]*`|\]\([^)]*\)|<!--.*?-->|\b\d{4}-\d\d-\d\d\b|\b(?=[a-f]*\d)[a-f\d]{7,8}\b"
@@ -27,12 +28,14 @@ def check_share(page: str, text: str) -> None:
 
 
 def check_headline(page: str, text: str, metrics: Mapping[str, Mapping[str, float]]) -> None:
-    """Raise ValueError where a row of the page's table of the default run is not of the commit's `metrics`."""
-    rows = re.findall(r"(?m)^\| \**([a-z-]+)\** *\|(.+)\|$", text.partition("\n| %  ")[2].partition("\n\n")[0])
-    if not rows:
-        raise ValueError(f"{page}: the table of the default run is gone")
+    """Raise ValueError where the page's table of the default run is not what a run of the commit's `metrics` prints."""
+    rows = re.findall(r"(?m)^\| ([a-z\d-]+) *\|(.+)\|$", text.partition("\n| %  ")[2].partition("\n\n")[0])
+    arms = [arm for arm, values in metrics.items() if HEADLINE[0] in values]
+    arms.sort(key=lambda arm: ((FIRST.index(arm) if arm in FIRST else len(FIRST)), arm))
+    if (names := [name for name, _ in rows]) != arms:
+        raise ValueError(f"{page}: the table of the default run has the rows {names}, the run prints {arms}")
     for row, cells in rows:
-        values = [metrics.get(row, {}).get(metric) for metric in HEADLINE]
+        values = [metrics[row].get(metric) for metric in HEADLINE]
         expected = ["–" if value is None else f"{100 * value:.1f}" for value in values]
-        if (shown := [cell.strip(" *") for cell in cells.split("|")]) != expected:
+        if (shown := [cell.strip() for cell in cells.split("|")]) != expected:
             raise ValueError(f"{page}: {row} has {shown}, but metrics/atlas.json {expected}; write these")
