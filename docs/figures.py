@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 CLAIM = re.compile(r"(?m)^## \d+\. .*$")
+DETAILS = re.compile(r"\n<details|\n## ")  # behind a claim's own table
 CELL = re.compile(r"([+−]?\d+\.\d)(?: \[([+−]?\d+\.\d), ([+−]?\d+\.\d)\])?")
 TAG = re.compile(r"\[([^\]]*)\]\([^)]*\)|<[^>]+>|`")  # of Markdown and HTML
 WIDTH, ROW, MARGIN = 420, 44, 10  # pixels; narrow, so that labels can be read on a telephone
@@ -18,12 +19,14 @@ class Bar(NamedTuple):
 
 
 def with_figures(text: str) -> str:
-    """Return the page with a figure above the first table of each claim."""
+    """Return the page with a figure above the table of each claim, which stands before its details."""
     for head in CLAIM.findall(text):
         before, _, rest = text.partition(head)
-        above, start, table = rest.partition("\n| ")
-        bars = read(start.lstrip("\n") + table.partition("\n\n")[0])
-        text = f"{before}{head}{above}\n{draw(bars)}\n\n{start.lstrip()} {table}" if bars else text
+        above, start, table = DETAILS.split(rest, maxsplit=1)[0].partition("\n| ")
+        if not (bars := read(start.lstrip("\n") + table.partition("\n\n")[0])):
+            reason = "its figure needs a table of differences, such as +1.0 [−0.5, +2.5], before the details"
+            raise ValueError(f"docs/findings.md: {head}: {reason}")
+        text = f"{before}{head}{above}\n{draw(bars)}\n{rest.removeprefix(above)}"
     return text
 
 

@@ -32,6 +32,7 @@ from eadpr.two_hops.config import RankedPath
 ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = {"minimum": "≥ {}", "exclusiveMinimum": "> {}", "maximum": "≤ {}", "exclusiveMaximum": "< {}"}
 ABOVE = "see above"  # a comment that is of several keys
+PYTHON = re.compile(r"(?ms)^```python\n.*?^```")
 PAGE = re.compile(r"\bdocs/([\w/-]+\.md)")  # named in a comment
 
 
@@ -290,7 +291,7 @@ def metrics() -> str:
 
 def library() -> str:
     """The names of `import eadpr`, with their arguments, types and docstrings, below README's example."""
-    example = re.search(r"(?ms)^```python\n.*?^```", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    example = PYTHON.search((ROOT / "README.md").read_text(encoding="utf-8"))[0]
     parts = [
         "# Library\n\n`import eadpr` offers these names, and loads what they need when they are asked for. They and"
         " their arguments stay: what is to go is named in the changelog and warns (`DeprecationWarning`, with what to"
@@ -300,10 +301,26 @@ def library() -> str:
     ]
     for name in eadpr.__all__:
         of = getattr(eadpr, name)
-        if not callable(of):  # an alias of a type
-            continue
-        parts.append(f"## {name}\n\n```python\n{_called(name, of)}\n```\n\n{inspect.cleandoc(of.__doc__)}")
+        said = f"```python\n{_called(name, of)}\n```\n\n{inspect.cleandoc(of.__doc__)}"
+        parts.append(f"## {name}\n\n{said}\n\nExample: {_example(name)}.")
     return "\n\n".join(parts) + "\n"
+
+
+HOWTOS = {"awareness": "does my model know evidence?", "sentence-transformers": "train in sentence-transformers"}
+USED_BY = {"Pointed": "point", "ScoredSentence": "point", "Terms": "evidence_loss", "Texts": "distractors"}
+USED_BY |= {"Awareness": "awareness", "Scorer": "awareness"}
+
+
+def _example(name: str) -> str:
+    """Return a link to code that a test runs: of a how-to, or README's, which stands above."""
+    called = f"eadpr.{USED_BY.get(name, name)}("
+    for page, title in HOWTOS.items():
+        text = (ROOT / "docs" / "howto" / f"{page}.md").read_text(encoding="utf-8")
+        if any(called in block for block in PYTHON.findall(text)):
+            return f"[{title}](../howto/{page}.md)"
+    if called in PYTHON.search((ROOT / "README.md").read_text(encoding="utf-8"))[0]:
+        return "[above](#library)"
+    raise ValueError(f"docs/reference.py: no code of {', '.join(HOWTOS)} or README calls {called}…); write some")
 
 
 MODULES = re.compile(r"\b(?:\w+\.)+(?=[A-Za-z])")  # before the names of types

@@ -21,8 +21,8 @@ def test_the_scripts_run(tmp_path, monkeypatch, capfd):
     shutil.copy(ROOT / "params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     for name, *words in (
-        ("train", model, rows, "trained", "1"), ("compare", rows, "trained"), ("publish", "arm", "published", "who?"),
-        ("own_data", "mine", rows, "--dry-run"),
+        ("train", model, rows, "trained", "1"), ("compare", rows, "trained", model, "published"),
+        ("publish", "arm", "published", "who?"), ("own_data", "mine", rows, "--dry-run"),
     ):  # fmt: skip
         monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
         runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
@@ -31,7 +31,7 @@ def test_the_scripts_run(tmp_path, monkeypatch, capfd):
     exec("\n".join([first, "MODEL = 'trained'", *others]), {})
     out = capfd.readouterr().out
     assert "Who built the bridge? → " in out
-    assert "| trained " in out
+    assert all(f"| {name} " in out for name in ("trained", model, "published"))
     assert "nothing was written (--dry-run)" in out
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(SystemExit, match=r"pip install .* sentence-transformers"):

@@ -102,7 +102,7 @@ def test_what_is_no_row_is_refused_with_what_rows_may_be(rows):
 
 def test_rows_are_measured_as_what_is_made_of_them():
     measured = awareness(by_length, distractors([ROW]))
-    for rows in ([ROW], iter([ROW]), pd.DataFrame([ROW]), Dataset.from_list([ROW])):
+    for rows in ([ROW], iter([ROW]), pd.DataFrame([ROW]), table := Dataset.from_list([ROW]), table.data.table):
         assert awareness(by_length, rows) == measured
     assert list(training_rows([ROW])) == list(training_rows(distractors([ROW])))
 

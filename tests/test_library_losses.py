@@ -242,7 +242,7 @@ def test_the_pages_late_interaction_is_the_loss_of_its_scores():
         "HAS_PLACEBO": torch.tensor([True, False]),
     }
     names |= dict(zip(("POSITIVES", "DISTRACTORS", "PLACEBOS"), passages.split(2), strict=True))
-    exec(compile(page_code()[2], "page", "exec"), names)
+    exec(compile(page_code()[3], "page", "exec"), names)
     for q, question in enumerate(questions.tolist()):
         for p, passage in enumerate(passages.tolist()):
             kept = [token for token, there in zip(passage, tokens[p], strict=True) if there]
@@ -253,7 +253,7 @@ def test_the_pages_late_interaction_is_the_loss_of_its_scores():
 
 
 def test_the_pages_code_trains_a_model(folder, tmp_path):
-    exec(compile("\n".join(page_code()[:2]), "page", "exec"), {"MODEL": str(folder), "OUT": str(tmp_path / "trained")})
+    exec(compile("\n".join(page_code()[:3]), "page", "exec"), {"MODEL": str(folder), "OUT": str(tmp_path / "trained")})
     before, after = (SentenceTransformer(str(path), device="cpu") for path in (folder, tmp_path / "trained"))
     changed = [not torch.equal(*pair) for pair in zip(before.parameters(), after.parameters(), strict=True)]
     assert sum(changed) > len(changed) / 2

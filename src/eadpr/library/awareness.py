@@ -34,10 +34,10 @@ def awareness(
     """Measure each of METRICS that the texts allow, with 95 % intervals over questions, Wilson's where all are alike.
 
     `model` is the folder or hub name of an encoder, an arm's too; a model of sentence-transformers, loaded or by name;
-    a function that scores lists of questions, titles and texts, such as `bm25` makes; or a `Scorer`. `texts` are what
-    `distractors` made, or rows for it. `join` makes one text of title and text; by default a model read by name takes
-    them as it says of itself, and for loaded ones there is a space between. Raises ValueError for scores that are not
-    finite, and for a model that is none of these.
+    a function of N questions, titles and texts that returns (N,) scores, as `bm25` makes; or a `Scorer`. `texts` are
+    what `distractors` made, or rows for it. `join` makes one text of title and text; by default a model read by name
+    takes them as it says of itself, and for loaded ones there is a space between. Raises ValueError for scores that
+    are not finite, and for a model that is none of these.
     """
     rows, scorer = as_texts(texts), make_scorer(model, join)
     if not rows:

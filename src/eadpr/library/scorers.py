@@ -29,7 +29,7 @@ Score = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[float] 
 
 
 class Scorer(NamedTuple):
-    """`inputs` returns the part of each passage that the model reads: equal inputs it cannot tell apart."""
+    """`score` returns (N,) for N pairs, `inputs` what is read of each passage: equal inputs cannot be told apart."""
 
     score: Score
     inputs: Callable[[Sequence[str], Sequence[str]], Sequence[Hashable]]

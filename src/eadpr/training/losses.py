@@ -50,7 +50,7 @@ def make_masks(present_P: Tensor, false_QP: Tensor, contrast_CQ: Tensor, placebo
 
 
 class Terms(NamedTuple):
-    """Means over the questions that a term is defined for, 0 without any; `plain` is a term of `reference` only."""
+    """Scalars, means over the questions that a term is defined for, 0 without any; `plain` is of `reference` only."""
 
     total: Tensor
     dpr: Tensor
