@@ -17,7 +17,7 @@ from docs.numbers import check_headline, check_share
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, HOME = "docs", "README.md"
 RECORDS = re.compile(r"docs/(log/|studies/\w[\w-]*/|faults\.md)")  # pages whose numbers are what they are for
-BESIDE = (".png", ".svg", ".css")  # copied as they are
+BESIDE = (".png", ".svg", ".css", ".js")  # copied as they are
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")  # not of other hosts, nor within a page
 PICTURE = re.compile(r'(?<=[ "])(src(?:set)?)="([^":]+)"')  # in HTML
 TERM = re.compile(r"(?m)^\* \*\*(.+?)\*\*: (.+(?:\n  .+)*)")  # of the glossary

@@ -1,7 +1,7 @@
 """Make docs/images of a run's page and of the site: python -m docs.pictures reports/atlas.html site/html
 
 They show the page's overview and the question that its button opens, and three pages of the site, 1440 and 390 pixels
-wide, light and dark.
+wide, light and dark. Pages of the site that axe finds a fault of are refused.
 """
 
 import io
@@ -12,6 +12,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -22,17 +23,20 @@ SITE = ("", "findings/", "glossary/")  # the first is shown wide too
 
 
 def open_page(browser: Browser, scheme: str) -> Page:
-    return browser.new_page(color_scheme=scheme, viewport=dict(zip(("width", "height"), WIDE, strict=True)))
+    viewport = dict(zip(("width", "height"), WIDE, strict=True))
+    return browser.new_page(color_scheme=scheme, reduced_motion="reduce", viewport=viewport)
 
 
 def take_site(browser: Browser, root: str, scheme: str, ending: str) -> None:
     """Write two pictures of the site at the address `root`."""
-    page = open_page(browser, scheme)
     for name, size, addresses in (("site", WIDE, SITE[:1]), ("site-narrow", NARROW, SITE)):
-        parts = []
+        page, parts = open_page(browser, scheme), []
         for address in addresses:
+            page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
             page.goto(root + address, wait_until="networkidle")
             parts.append(shoot(page, size))
+            if (faults := Axe().run(page)).violations_count:
+                raise ValueError(f"{root}{address}, {size[0]} pixels, {scheme}: {faults.generate_report()}")
         save(FOLDER / f"{name}{ending}", parts)
 
 
@@ -75,8 +79,9 @@ if __name__ == "__main__":
     run, site = map(Path, sys.argv[1:])
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(site)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    options = {"executable_path": shutil.which("chromium"), "args": ["--no-sandbox", "--hide-scrollbars"]}
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        chromium = playwright.chromium.launch(**options)
         for colours, suffix in (("light", ".png"), ("dark", "-dark.png")):
             take_explorer(chromium, run, colours, suffix)
             take_site(chromium, f"http://127.0.0.1:{server.server_port}/", colours, suffix)
