@@ -31,6 +31,8 @@ def settle(machine: Machine, *, spinning: bool = False) -> None:
     if machine.deterministic:
         os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(machine.threads)
+    # oneDNN keeps code and memory of each shape of a bfloat16 product, 1,024 shapes unless told; a batch has some 20.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
     import torch
 
     # With a GPU, cores are free for tokenizers; without one, torch needs them. Tokens are the same.
