@@ -85,7 +85,9 @@ def _section_parts(name: str, files: Sequence[Settled]) -> Iterator[str]:
     schema = (Settings if name in Settings.model_fields else Layout).model_json_schema()
     own = _resolved(schema["properties"][name], schema)
     heads = [_said(file.lines, file.values.lc.key(name)[0]) for file in files]
-    yield f"## {name}\n\n{_marked(' '.join(heads).strip())}".rstrip()
+    first, *more = [head for head in heads if head] or [""]
+    said = "".join(f". {head[0].upper()}{head[1:]}" for head in more)
+    yield f"## {name}\n\n{_marked(first.rstrip('.') + said if more else first)}".rstrip()
     value = files[-1].values[name]
     if name == "arms":
         said = {arm: _marked(_said(files[-1].lines, value.lc.key(arm)[0])) or ABOVE for arm in value}
