@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from docs import demo, one_batch, paper_tables, reference, schema, study_tables
 from docs.figures import with_figures
-from docs.numbers import check_headline, check_share
+from docs.numbers import check_first_screen, check_headline, check_share
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS, HOME = "docs", "README.md"
@@ -47,6 +47,7 @@ def write(out: Path) -> None:
             check_share(str(page), text)
         if page == Path(HOME):
             metrics = json.loads(reference.committed(ROOT / "metrics" / "atlas.json"))
+            check_first_screen(HOME, text)
             check_headline(HOME, text, metrics)
             demo.check(metrics)
         if path.name != "glossary.md":

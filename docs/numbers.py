@@ -1,9 +1,10 @@
-"""Numbers of pages: at most PER_HUNDRED in 100 words stand outside of tables, and README's are the commit's own."""
+"""Numbers of pages: at most PER_HUNDRED in 100 words stand outside of tables. README's are the commit's own."""
 
 import re
 from collections.abc import Mapping
 
 PER_HUNDRED = 6
+FIRST_SCREEN = 60  # lines of README before its first ##
 HEADLINE = ("top1", "top5", "mrr100", "controlled_aa_evidence", "evidence1")  # the columns of README's table
 FIRST = ("bm25", "untrained")  # of its rows; the arms follow by name
 # What no reader takes in as a number: tables, code, the targets of links, dates and commits.
@@ -25,6 +26,11 @@ def check_share(page: str, text: str) -> None:
     if (crowd := share(text)) > PER_HUNDRED:
         reason = f"{crowd:.1f} numbers in 100 words outside of tables, at most {PER_HUNDRED}"
         raise ValueError(f"{page}: {reason}; move some into a table")
+
+
+def check_first_screen(page: str, text: str) -> None:
+    if (lines := text.partition("\n## ")[0].count("\n") + 1) > FIRST_SCREEN:
+        raise ValueError(f"{page}: {lines} lines stand before the first ##, at most {FIRST_SCREEN}; shorten them")
 
 
 def check_headline(page: str, text: str, metrics: Mapping[str, Mapping[str, float]]) -> None:
