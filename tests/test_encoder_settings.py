@@ -9,18 +9,7 @@ import pytest
 import torch
 from huggingface_hub.errors import EntryNotFoundError
 from tokenizers import normalizers
-from transformers import (
-    BertConfig,
-    BertModel,
-    LlamaConfig,
-    LlamaModel,
-    ModernBertConfig,
-    ModernBertModel,
-    Qwen3Config,
-    Qwen3Model,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-)
+from transformers import AutoConfig, AutoModel
 
 from eadpr.runtime.model_folders import model_files
 from eadpr.search.encode import embed
@@ -41,40 +30,36 @@ JOINED = ["Alman Alman was born in Aron.", TEXTS[1], f"Bevik {TEXTS[2]}"]
 QUESTIONS = ["Where was Alman born?", "who wrote Bevik’s letters?", "long walks " * 40]
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 PROMPTS = {"query": "query: ", "document": "passage: "}
-DECODER = {**SIZES, "num_key_value_heads": 1, "head_dim": 8, "eos_token_id": 1, "bos_token_id": 2}
+DECODER = SIZES | {"num_key_value_heads": 1, "head_dim": 8, "eos_token_id": 1, "bos_token_id": 2} | {
+    "max_position_embeddings": 64, "pad_token_id": 0,
+}  # fmt: skip
 
-# Model, configuration, form of one text, of two, and the special tokens in the order of their ids.
+# Model type, its configuration, form of one text, of two, and the special tokens in the order of their ids.
 MODELS = {
-    "bert": (BertModel, BertConfig(**SIZES, max_position_embeddings=40, pad_token_id=0), "[CLS] $A [SEP]",
+    "bert": ("bert", SIZES | {"max_position_embeddings": 40, "pad_token_id": 0}, "[CLS] $A [SEP]",
              "[CLS] $A [SEP] $B [SEP]", {"pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "unk": "[UNK]"}),
-    "xlm-r": (XLMRobertaModel, XLMRobertaConfig(**SIZES, max_position_embeddings=34, pad_token_id=1), "<s> $A </s>",
+    "xlm-r": ("xlm-roberta", SIZES | {"max_position_embeddings": 34, "pad_token_id": 1}, "<s> $A </s>",
               "<s> $A </s> </s> $B </s>", {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>"}),
-    "modernbert": (ModernBertModel, ModernBertConfig(
-        **SIZES, max_position_embeddings=64, local_attention=8, pad_token_id=0, cls_token_id=1, sep_token_id=2,
-        bos_token_id=1, eos_token_id=2), "[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]",
+    "modernbert": ("modernbert", SIZES | {
+        "max_position_embeddings": 64, "local_attention": 8, "pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2,
+        "bos_token_id": 1, "eos_token_id": 2}, "[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]",
         {"pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "unk": "[UNK]"}),
-    "qwen3": (Qwen3Model, Qwen3Config(**DECODER, max_position_embeddings=64, pad_token_id=0), "$A <end>",
-              "$A $B <end>", {"pad": "<pad>", "eos": "<end>", "bos": "<s>", "unk": "<unk>"}),
-    "llama": (LlamaModel, LlamaConfig(**DECODER, max_position_embeddings=64, pad_token_id=0), "<s> $A <end>",
-              "<s> $A <end> $B <end>", {"pad": "<pad>", "eos": "<end>", "bos": "<s>", "unk": "<unk>"}),
+    "qwen3": ("qwen3", DECODER, "$A <end>", "$A $B <end>",
+              {"pad": "<pad>", "eos": "<end>", "bos": "<s>", "unk": "<unk>"}),
+    "llama": ("llama", DECODER, "<s> $A <end>", "<s> $A <end> $B <end>",
+              {"pad": "<pad>", "eos": "<end>", "bos": "<s>", "unk": "<unk>"}),
 }  # fmt: skip
 
 
 def write_plain(folder: Path, name: str, padding_side: str = "right") -> Path:
     """Write a small random model in Hugging Face's layout."""
     kind, config, single, pair, tokens = MODELS[name]
-    tokenizer = byte_level_bpe(
-        [*TEXTS, *QUESTIONS, "query: passage: "],
-        vocabulary=300,
-        special={f"{key}_token": token for key, token in tokens.items()},
-        normalizer=normalizers.NFC(),
-        single=single,
-        pair=pair,
-    )
+    texts, special = [*TEXTS, *QUESTIONS, "query: passage: "], {f"{key}_token": token for key, token in tokens.items()}
+    options = {"normalizer": normalizers.NFC(), "single": single, "pair": pair}
+    tokenizer = byte_level_bpe(texts, vocabulary=300, special=special, **options)
     tokenizer.padding_side = padding_side
     torch.manual_seed(4)
-    config.vocab_size = len(tokenizer)
-    model = kind(config)
+    model = AutoModel.from_config(AutoConfig.for_model(kind, **config, vocab_size=len(tokenizer)))
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.3)
     model.save_pretrained(folder)
@@ -172,11 +157,8 @@ def test_a_base_keeps_the_default_prompt_lower_case_and_lengths_by_side(tmp_path
     change(model, "config_sentence_transformers.json", prompts={"all": "t: "}, default_prompt_name="all")
     change(model, "sentence_bert_config.json", do_lower_case=True, query_length=10, max_seq_length=20)
     found = settings_of(make(tmp_path, model))
-    assert (found.prompts, found.question_tokens, found.passage_tokens) == (
-        Prompts(question="t: ", passage="t: "),
-        10,
-        20,
-    )
+    assert found.prompts == Prompts(question="t: ", passage="t: ")
+    assert (found.question_tokens, found.passage_tokens) == (10, 20)
     passage = load(tmp_path / "base", "passage")
     assert passage.question_ids(["WHO"]) == [passage.tokenizer("t: who")["input_ids"]]
     assert json.loads((tmp_path / "base/passage_encoder/sentence_bert_config.json").read_text())["do_lower_case"]
@@ -326,6 +308,6 @@ def test_a_model_that_others_cached_whole_is_described_without_a_hub(tmp_path, m
 
 
 def test_a_decoder_that_writes_nothing_between_a_pair_asks_hop_2_in_one_text(tmp_path):
-    encoder = load_pretrained(str(write_model(tmp_path / "model", "qwen3")), AUTO)
+    encoder = load_pretrained(str(write_model(tmp_path / "model", "qwen3")), AUTO, setting="x")
     expected = encoder.tokenizer("Who was it? Alman was")["input_ids"]
     assert second_ids(encoder, ["Who was it?"], ["Alman was"], 30)[0].tolist() == expected

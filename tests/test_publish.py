@@ -140,7 +140,8 @@ def test_the_card_of_an_arm_of_tokens_and_vector_databases_score_as_the_pipeline
     score = make_scorer(made / "models" / "arm").score
     ours = np.stack([score([question] * len(titles), titles, bodies) for question in QUESTIONS])
     np.testing.assert_allclose(left["scores"], ours, atol=1e-5, rtol=0)
-    assert load_pretrained(str(tmp_path / "published"), AUTO).settings.unit == "passage"  # a base.model again
+    again = load_pretrained(str(tmp_path / "published"), AUTO, setting="base.model")
+    assert again.settings.unit == "passage"
     asked = left["model"].encode_query(left["asked"])
     sums = maxsim(asked, left["model"].encode_document(left["passages"]))  # ColBERT's
     np.testing.assert_allclose(sums, ours * np.array([[len(tokens)] for tokens in asked]), atol=1e-4, rtol=0)

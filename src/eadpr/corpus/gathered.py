@@ -90,12 +90,8 @@ class Gathered:
         self.rows["answers"] += len(question.answers)
         if kind == "yes-no":
             answers = [answer.strip().lower() for answer in answers]
-        row = question._replace(
-            answers=answers,
-            answer_kind=kind,
-            set=question.set or file.set or "own",
-            split=question.split or (None if file.test_share else file.split or "train"),
-        )
+        split = question.split or (None if file.test_share else file.split or "train")
+        row = question._replace(answers=answers, answer_kind=kind, set=question.set or file.set or "own", split=split)
         number = self.rows["asked"]
         self._add("asked", file.name, *row[: -len(NESTED)])
         for context in question.contexts:
@@ -133,8 +129,7 @@ def write_records(
 ) -> dict[str, Any]:
     """Write the gathered records into `folder`, where passages.parquet gains the passages that only contexts have.
 
-    Returns counts and notes for the report. Raises RowError for passages that are not known, ids that stand twice and
-    annotations that do not fit.
+    Returns the report's counts and notes. Raises RowError for unknown passages, doubled ids and unfit annotations.
     """
     connection.execute(SQL["pointed_at"])
     find_missing(connection, settings, odd)

@@ -111,12 +111,8 @@ def _write_report(connection: engine.Connection, folder: Path, counts: dict[str,
     for row in sets.values():
         if not row["without_either"]:
             del row["without_either"]
-    report = {
-        "passages": tables.count(folder / "passages.parquet", Passage),
-        "questions": tables.count(folder / "questions.parquet", Question),
-        "sets": sets,
-        **counts,
-    }
+    numbers = {name: tables.count(folder / f"{name}.parquet", TABLES[name]) for name in ("passages", "questions")}
+    report = numbers | {"sets": sets, **counts}
     if not report["passages"]:
         raise ValueError(
             "the collection has no passages; add a file of kind passages, or set prepare.add_context_passages"

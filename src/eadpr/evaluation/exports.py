@@ -23,8 +23,7 @@ def export(ranking: Path, records: Path, positives: Path, out: Path, *, sets: Se
     The run has lines `question Q0 passage rank score tag`, its tag the name of the ranking's folder. The first
     judgements have `question 0 passage grade` of the passages that the report's metrics by id count, the second
     `question 0 passage 1` of the hits in top-k and MRR, and grade 0 for a question without a hit, which counts as
-    wrong. They are of the ranked questions, or with `sets` of those of these sets; the unranked among them count as
-    wrong, as in the report.
+    wrong. They are of the ranked questions, or with `sets` of theirs; the unranked count as wrong, as in the report.
     """
     ranked = set(tables.read(ranking, Ranked, ["question_id"])["question_id"].to_pylist())
     wanted = set(read_question_ids(records / "question_sets.parquet", sets)) if sets else ranked

@@ -21,9 +21,8 @@ def fuse(
 ) -> dict[str, float]:
     """Write train.parquet and evaluate.parquet to the folder `out`, `depth` passages per question at most.
 
-    `first` and `second` are folders of rankings. Returns, and writes to fusion.json, the weight and the validation
-    questions' mean reciprocal rank with every weight; empty for `reciprocal`. Raises ValueError if a weight must be
-    chosen and there is no validation question.
+    `first` and `second` are folders of rankings. Returns, and writes to fusion.json, the weight and validation's mean
+    reciprocal rank by weight; empty for `reciprocal`. Choosing a weight without validation raises ValueError.
     """
     parts = {}
     for part, names in (("train", sets.learnt), ("evaluate", sets.evaluate)):

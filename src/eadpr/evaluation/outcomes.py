@@ -85,8 +85,7 @@ class Outcomes:
             tables.count(path, Outcome)  # raises where it is missing or another table
 
     def of_training(self, training: int, question_set: str, metric: str) -> pd.DataFrame:
-        """Return by question id, in the order of the file, `sums` of a question's values and their `counts` (pairs,
-        else 1); an empty frame if the training lacks the metric."""
+        """Return by question id, in file order, `sums` of values and `counts` (pairs, else 1); empty without metric."""
         filters = [("question_set", "=", question_set), ("metric", "=", metric)]  # skips all else on disk
         columns = ["question_id", "value"]
         rows = pq.read_table(self.paths[training], columns=columns, filters=filters, memory_map=True).to_pandas()

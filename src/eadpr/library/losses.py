@@ -63,10 +63,9 @@ def evidence_loss(
 class EvidenceLoss(nn.Module):
     """`evidence_loss` for `SentenceTransformerTrainer`.
 
-    `roles` names the columns of the dataset in their order, which is all that sentence-transformers tells a loss:
-    question (or anchor, or query), positive, any number of negatives, and perhaps distractor and placebo. A missing
-    text is the positive's own or empty, which samplers take for duplicates. A passage of one question that is another
-    one's positive is no negative of that one.
+    `roles` names the dataset's columns in order, all that sentence-transformers tells a loss: question (or anchor, or
+    query), positive, any number of negatives, perhaps distractor and placebo. A missing text is the positive's own or
+    empty, which samplers take for duplicates. A passage is no negative of a question whose positive it is, too.
 
     `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). All else is as in `evidence_loss`.
     """

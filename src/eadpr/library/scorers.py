@@ -103,9 +103,8 @@ def encoder_scorer(encoders: encoder.Encoders, join: str | None) -> Scorer:
 
     def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
         distinct_questions, question_of = distinct(questions)
-        distinct_ids, passage_of = distinct(inputs(titles, texts))
         question_ids = encoders.question.question_ids(distinct_questions)
-        return late.score_pairs(encoders, question_ids, distinct_ids, question_of, passage_of)
+        return late.score_pairs(encoders, question_ids, question_of, inputs(titles, texts))
 
     return Scorer(score, inputs)
 

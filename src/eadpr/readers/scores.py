@@ -1,5 +1,4 @@
-"""Losses and decoding of extractive readers on the scores of one question's paths (Karpukhin et al., 2020, section 6.1;
-for paths as MDR's reader, Xiong et al., 2021).
+"""Losses and decoding of extractive readers on a question's paths (Karpukhin et al., 2020; MDR: Xiong et al., 2021).
 
 Shapes: P paths, T tokens, A answer spans, S sentences, K kinds of answer. A span is its first and its last token. Start
 and end are softmaxes over the tokens of a path's texts; `passage` is the place in the path of each token's passage,

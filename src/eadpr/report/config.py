@@ -60,10 +60,9 @@ class MeasuredBy(Section):
 class ReportArms(Report):
     """The config of the stage, to which `configs` adds the active arms.
 
-    `trainings` maps each arm, in order, to its trainings: itself, then the arms that repeat it with other seeds.
-    `fused` names rankings made of two, or of paths; `one_hop` maps a ranking of paths to the arm of its examples.
-    `of_paths` names the readers of kind paths. `strategy` is the one of probe. `bases` are the first encoders' models,
-    `seeds` those of the trainings.
+    `trainings` maps each arm, in order, to its trainings: itself, then those with other seeds. `fused` names rankings
+    made of two, or of paths; `one_hop` maps a ranking of paths to the arm of its examples. `of_paths` names readers of
+    paths. `strategy` is probe's. `bases` are the first encoders' models, `seeds` those of the trainings.
     """
 
     trainings: dict[str, list[str]] = Field(min_length=1)

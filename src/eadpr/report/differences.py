@@ -91,8 +91,7 @@ def comparisons(
 
 
 def difference_table(rows: Iterable[Comparison], metrics: Sequence[str], sampling: Sampling) -> list[str]:
-    """Return an explanation and a table of differences in points, one family of Holm's correction; nothing without rows
-    or metrics."""
+    """Explain and tabulate differences in points, one family of Holm's correction; nothing without rows or metrics."""
     compared = {row.label: compare(((*pair, row.fixed) for pair in row.pairs), sampling) for row in rows}
     if not (compared and metrics):
         return []

@@ -1,8 +1,7 @@
 """The stage `report`: tables of all that was measured, CSV files for `dvc plots`, the collection's headline metrics.
 
-Only BM25 and the arms that the config names are shown, in its order, whatever else the folders hold. An arm that was
-trained with several seeds has one row: means over its trainings. What near-duplicates change and what readers answer
-stands in sections that the stage adds.
+Only BM25 and the config's arms are shown, in its order, whatever else the folders hold. An arm that was trained with
+several seeds has one row: means over its trainings. The stage adds sections on near-duplicates and on readers' answers.
 """
 
 from collections.abc import Callable, Mapping, Sequence

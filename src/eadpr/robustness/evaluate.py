@@ -77,9 +77,8 @@ class Joined:
         self._vectors = Vectors(folder / "vectors")
 
     def rank(self, count: int) -> Iterator[Ranked]:
-        """Yield the passages among the best of the corpus and the first `count` near-duplicates of every question,
-        with gaps in the ranks where near-duplicates stand. Those that hold an answer are left out; so where too few
-        remain, twice as many are retrieved."""
+        """Yield the passages among the best of the corpus and the first `count` near-duplicates of every question, with
+        gaps where these stand. Those that hold an answer are left out; where too few remain, twice as many are read."""
         rankings: dict[int, list[Hit]] = {}
         short, size = list(range(len(self._questions))), self._depth
         while short:

@@ -1,12 +1,11 @@
 """Exact inner-product search over vectors that do not fit in memory.
 
 Every score is the float32 nearest to the inner product of a float16 passage vector and a float32 question vector, and
-passages of equal score are ordered by row, so that a ranking depends on the vectors only: not on block sizes, threads
-or the matrix kernels of a machine. This takes two steps: `search` goes through the corpus in blocks, whose best
-passages FAISS finds, or torch on a GPU, and keeps a few candidates more than needed, since the last bits of a matrix
-product do depend on all that (even two copies of a passage can differ); `rescore` computes the candidates' scores in
-float64. A passage is missed only if more than `SPARE` others score within float32 rounding of the last place; which of
-so many ties are listed may depend on blocks and devices.
+passages of equal score are ordered by row, so a ranking depends on the vectors only: not on block sizes, threads or a
+machine's matrix kernels. This takes two steps: `search` reads the corpus in blocks, whose best passages FAISS finds, or
+torch on a GPU, and keeps some candidates more, since the last bits of a matrix product do depend on all that (even two
+copies can differ); `rescore` computes their scores in float64. A passage is missed only if more than `SPARE` others
+score within float32 rounding of the last place; which of so many ties are listed may depend on blocks and devices.
 
 Shapes: Q questions, P passages of a block, D dimensions, K kept per question.
 """

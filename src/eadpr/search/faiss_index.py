@@ -1,8 +1,7 @@
 """FAISS indexes over the stored vectors, which propose candidates for `exact.rescore`.
 
 Unlike exact search they hold the corpus, or codes of it, in memory. An index is cached by content. FAISS' clusterings
-and rotations have fixed seeds; ours draws and orders the passages that they learn from. Graphs are built by one thread,
-because several give other links at every run.
+and rotations have fixed seeds; ours draws and orders what they learn from. One thread builds graphs: several vary them.
 """
 
 import os

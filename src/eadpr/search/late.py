@@ -17,15 +17,14 @@ from eadpr.training.encoder import Encoders, TextEncoder
 AT_ONCE = 256  # texts whose tokens are in memory at a time; a passage of 256 tokens of 384 numbers takes 0.4 MB
 
 Ids = Sequence[Sequence[int]]
-Places = np.ndarray | Sequence[int]
+ReadIds = Callable[[Sequence[int]], Ids]  # returns the token ids of passages
 
 
-def score_pairs(
-    encoders: Encoders, question_ids: Ids, passage_ids: Ids, question_of: Places, passage_of: Places
-) -> np.ndarray:
-    """Return the scores (F,) of pairs of a question and a passage by their places among the token ids: dot products, or
-    `late_scores` where sentences or tokens are the unit."""
-    question_of, passage_of = np.asarray(question_of, np.int64), np.asarray(passage_of, np.int64)
+def score_pairs(encoders: Encoders, question_ids: Ids, question_of: Sequence[int], passages: Ids) -> np.ndarray:
+    """Return the scores (F,) of pairs of a question's place and a passage's ids: dot products or `late_scores`."""
+    places: dict[tuple[int, ...], int] = {}
+    passage_of = np.array([places.setdefault(tuple(ids), len(places)) for ids in passages], np.int64)
+    question_of, passage_ids = np.asarray(question_of, np.int64), list(places)
     if encoders.passage.token_dim:
         questions = embed_tokens(encoders.question, question_ids)
         return score_by_parts(questions, question_of, passage_of, partial(take, passage_ids), encoders.passage)
@@ -62,14 +61,12 @@ def score_by_parts(
     questions: torch.Tensor,
     question_of: np.ndarray,
     passage_of: np.ndarray,
-    read_ids: Callable[[Sequence[int]], Ids],
+    read_ids: ReadIds,
     encoder: TextEncoder,
     advance: Callable[[int], None] = lambda done: None,
 ) -> np.ndarray:
-    """Return the late scores (F,) float32 of pairs of a row of `questions` and a passage, both (F,) int.
-
-    `read_ids` returns the token ids of passages; `advance` gets the number of passages scored.
-    """
+    """Return the late scores (F,) float32 of pairs of a row of `questions` and a passage, both (F,) int; `advance` gets
+    the number of passages scored."""
     tokens = split_tokens(questions, encoder.token_dim)
     scores = np.empty(len(question_of), np.float32)
     for passages, groups in group_by_passage(passage_of):
@@ -95,15 +92,7 @@ def score_passage(questions: Sequence[torch.Tensor], passage: torch.Tensor) -> t
     return torch.segment_reduce(best, "sum", lengths=lengths) / lengths.clamp(min=1)
 
 
-def rescore(
-    hits: Hits,
-    encoders: Encoders,
-    question_ids: Ids,
-    read_ids: Callable[[Sequence[int]], Ids],
-    *,
-    depth: int,
-    label: str,
-) -> Hits:
+def rescore(hits: Hits, encoders: Encoders, question_ids: Ids, read_ids: ReadIds, *, depth: int, label: str) -> Hits:
     """Return the best `depth` of each question's candidates by their parts; equal ones keep their order."""
     question, place = np.nonzero(hits.rows >= 0)
     scores = np.full(hits.rows.shape, -np.inf, np.float32)

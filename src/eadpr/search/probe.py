@@ -1,5 +1,4 @@
-"""Scores of a question with its positive p+, the distractor p*, the masked passage p' and the placebos p°, for answer
-awareness and its controls.
+"""Scores of a question with positive p+, distractor p*, masked passage p' and placebos p°, for awareness and controls.
 
 One pair per question, its first positive, so that questions weigh the same. All is float32, without stored vectors.
 """
@@ -71,10 +70,7 @@ def score_variants(
     titles = [pairs[i].passage.title for i, _ in forms]
     ids = map(tuple, encoders.passage.passage_ids(titles, [texts[variant][i] for i, variant in forms]))
     tokens = dict(zip(forms, ids, strict=True))
-    # Questions share positives and their variants; each is encoded once.
-    positions: dict[tuple[int, ...], int] = {}
-    rows = [positions.setdefault(of_form, len(positions)) for of_form in tokens.values()]
-    scores = late.score_pairs(encoders, question_ids, list(positions), [i for i, _ in forms], rows)
+    scores = late.score_pairs(encoders, question_ids, [i for i, _ in forms], [*tokens.values()])
     for (i, variant), score in zip(forms, scores.tolist(), strict=True):
         if variant != "positive" and tokens[i, variant] == tokens[i, "positive"]:  # they differ beyond the truncation
             variant += "_cut"

@@ -1,5 +1,4 @@
-"""Query-side fine-tuning: the question encoder learns alone, from rankings of the stored vectors (002, section 5.2;
-Lee et al., 2021).
+"""Query-side fine-tuning: the question encoder learns from rankings of the stored vectors (002, 5.2; Lee et al., 2021).
 
 Every step ranks all passages for its questions with the current encoder: one scan of the vectors, so that a step takes
 longer in a larger corpus, but no more memory. All randomness of a step is a function of seed and step.

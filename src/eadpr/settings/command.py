@@ -6,10 +6,9 @@
     python -m stages.train eadpr --init base
 
 The parameters before the star are the sections of its config file in the collection's configs/, those behind it its
-paths, as patterns such as `C/models/{arm}`: C stands for data/<collection>, a field for a name. Names that `out` or
-the config file needs are arguments of the command line; other names are options. Each path can be given instead: --out
-PATH. If a section is `machine`, the process is settled (`machine.settle`) before `main`, in which alone torch may be
-imported.
+paths, as patterns such as `C/models/{arm}`: C stands for data/<collection>, a field for a name. Names that `out` or the
+config file needs are arguments of the command line; others are options. Each path can be given: --out PATH. If a
+section is `machine`, the process is settled (`machine.settle`) before `main`, in which alone torch may be imported.
 """
 
 from __future__ import annotations

@@ -82,8 +82,7 @@ def locked_collection(lock: Path) -> str | None:
 def read_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
     """Read the mapping in a YAML file, or in `text`, which it once held.
 
-    Raises ValueError naming the file if it holds something else, is not YAML, or has anchors: `dvc exp run -S`
-    silently loses a value that is set behind one.
+    Raises ValueError naming the file if it is no mapping, no YAML, or has anchors, where `dvc exp run -S` loses values.
     """
     yaml = YAML(typ="safe", pure=True)
     try:

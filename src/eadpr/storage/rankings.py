@@ -30,14 +30,11 @@ class MatchedSentence(NamedTuple):
     score: float
 
 
+Rank = Callable[[list[Question], str], Sequence[pa.Table]]
+
+
 def write_rankings(
-    records: Path,
-    out: Path,
-    rank: Callable[[list[Question], str], Sequence[pa.Table]],
-    record_types: Mapping[str, type],
-    *,
-    sets: Sets,
-    block: int,
+    records: Path, out: Path, rank: Rank, record_types: Mapping[str, type], *, sets: Sets, block: int
 ) -> int:
     """Write train.parquet and evaluate.parquet to each of the folders in `out` that `record_types` names.
 

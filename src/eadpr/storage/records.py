@@ -146,8 +146,7 @@ class Evidence(NamedTuple):
 
 
 class Distractor(NamedTuple):
-    """A positive's text without evidence; `form` is cut or filled, `removed` are the positive's
-    spans that the text lacks, and `level` is always 0."""
+    """A positive's text without evidence, the spans `removed`; `form` is cut or filled, `level` always 0."""
 
     question_id: str
     passage_id: str

@@ -41,8 +41,7 @@ def build_annotator(
     settings: Annotator, sets: Sets, hardware: machine.Machine, *, records: Path, positives: Path, out: Path,
     model_files: model_folders.ModelFiles = model_folders.NO_FILES,
 ) -> Manifest:  # fmt: skip
-    """Write annotator.json, and the models if they are built, to the folder `out`; return the manifest. `model_files`
-    are the files of the folder that annotator.model names."""
+    """Write annotator.json, and models if built, to `out`; return the manifest. `model_files` are annotator.model's."""
     prompt = Prompt(settings.prompt, settings.lowercase)
     source = "none" if settings.kind == "endpoint" else settings.model  # which the stage evidence asks
     if source != "build":

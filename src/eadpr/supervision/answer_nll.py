@@ -54,8 +54,7 @@ def answer_nlls(
 def batches(keys: Sequence[tuple], tokens: int) -> list[list[tuple]]:
     """Cut keys (source ids, target ids), sorted by length, into batches of at most `tokens` input tokens with padding.
 
-    A batch with a fourth of that also ends where the length changes: without padding a T5 needs no masks, which are a
-    seventh of its time.
+    A batch with a fourth of that also ends where lengths change: unpadded, a T5 needs no masks, a seventh of its time.
     """
     batches: list[list[tuple]] = []
     for key in keys:

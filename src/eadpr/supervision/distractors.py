@@ -1,5 +1,4 @@
-"""Stage `distractors`: positives without their evidence, in several forms, checked, with a report of the reasons why
-some were dropped.
+"""Stage `distractors`: positives without evidence, in several forms, checked, with a report of why some were dropped.
 
 Placebos are among them: positives changed as a distractor is, with their evidence.
 """

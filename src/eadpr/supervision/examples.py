@@ -73,8 +73,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
 def _choose_positives(connection: engine.Connection, examples: Examples) -> None:
     """Make the tables `asked`, the questions, and `chosen`, their positives that make examples: the first or each.
 
-    With the setting `questions` only so many training questions with a positive stay, the first by a hash: a smaller
-    number is part of a larger one.
+    With `questions` only so many training questions with a positive stay, the first by a hash: fewer are among more.
     """
     connection.execute(_ASKED)
     connection.execute(_ALL_POSITIVES)

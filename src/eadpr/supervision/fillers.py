@@ -30,8 +30,7 @@ class Fillers:
         self._lengths = [len(sentence) for sentence, *_ in self._pool]
 
     def sentence(self, pair: Pair, piece: str, number: int, avoid: Collection[str] = ()) -> str | None:
-        """Return a filler for a piece of the pair's passage that is not in `avoid`, or None. Another number draws
-        another filler, or the same by chance."""
+        """Return a filler for a piece of the pair's passage, not in `avoid`, or None; another number, another draw."""
         for text in self.candidates(pair, len(piece), draw(self._seed, pair, number)):
             if text in avoid or not similar(len(text), len(piece)) or text in pair.passage.text:
                 continue

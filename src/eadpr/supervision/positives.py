@@ -1,8 +1,7 @@
 """The positive passages of every question, and the split of the questions into train and validation.
 
-Positives are the source's or, if it has none, the best BM25 passage with an answer (Karpukhin et al., 2020, section
-4.1). Questions are split into train and validation, and into halves, by whole titles; sets.validation, if there is any,
-is the validation, and all other questions train.
+Positives are the source's or else the best BM25 passage with an answer (Karpukhin et al., 2020, 4.1). Questions are
+split into train and validation, and into halves, by whole titles; sets.validation, if any, validates, and others train.
 """
 
 import math
@@ -64,8 +63,7 @@ def find_positives(records: Path, ranking: Path, out: Path, *, positives: Positi
 
 
 def _check_apart(connection: engine.Connection, sets: Sets) -> None:
-    """Raise ValueError if arms, their validation or the annotator would learn from a question to evaluate on, or if a
-    training question is also a validation question."""
+    """Raise ValueError if a question to evaluate on is learnt from or validated with, or one of training validates."""
     pairs = [("train", "evaluate"), ("annotator", "evaluate"), ("validation", "evaluate"), ("train", "validation")]
     for first, second in pairs:
         query = f"SELECT question_id, count(*) OVER () FROM asked WHERE {first} AND {second} ORDER BY place LIMIT 1"

@@ -25,21 +25,11 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> PreTrainedToken
 
 def new_model(recipe: Recipe, *, vocabulary: int) -> T5ForConditionalGeneration:
     """Return a small T5 with random weights (from torch's global seed), prepared to copy: see `_prepare_to_copy`."""
-    model = T5ForConditionalGeneration(
-        T5Config(
-            vocab_size=vocabulary,
-            d_model=recipe.width,
-            d_kv=recipe.width // recipe.heads,
-            d_ff=recipe.feed_forward,
-            num_layers=recipe.layers,
-            num_decoder_layers=recipe.layers,
-            num_heads=recipe.heads,
-            dropout_rate=recipe.dropout,
-            pad_token_id=0,
-            eos_token_id=1,
-            decoder_start_token_id=0,
-        )
-    )
+    sizes = {"d_model": recipe.width, "d_kv": recipe.width // recipe.heads, "d_ff": recipe.feed_forward}
+    sizes |= {"num_layers": recipe.layers, "num_decoder_layers": recipe.layers, "num_heads": recipe.heads}
+    special = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+    config = T5Config(vocab_size=vocabulary, dropout_rate=recipe.dropout, **sizes, **special)
+    model = T5ForConditionalGeneration(config)
     _prepare_to_copy(model)
     return model
 
@@ -49,10 +39,9 @@ def _prepare_to_copy(model: T5ForConditionalGeneration) -> None:
     """Set weights that copy from the start: an induction head (Olsson et al., 2022) by mimetic initialisation (Trockman
     and Kolter, 2023). Without it 600 steps on real prose taught no copying at all (docs/log.md).
 
-    One encoder head looks at the previous token, reads a subspace of it and writes that to another subspace. The
-    decoder's first cross-attention reads the same subspace of the token it wrote last as its query, so it attends to
-    the tokens that follow this token in the input. A token that is attended to raises its own logit, because the output
-    matrix is the transpose of an orthogonal value matrix.
+    One encoder head writes a subspace of the previous token to another subspace. The decoder's first cross-attention
+    reads the same subspace of the token it wrote last as its query, so it attends to what follows that in the input. A
+    token that is attended to raises its own logit, as the output matrix is the transpose of an orthogonal value matrix.
     """
     keys, width = model.config.d_kv, model.config.d_model
     for block in model.decoder.block:

@@ -76,9 +76,8 @@ def answer_spans(answers: Sequence[str], text: str, kind: str = "string", *, que
 class AnswerMatcher:
     """`has_answer` for many questions and the passages of their rankings, many times faster than pair by pair.
 
-    Answers and the last `size` passages stay tokenised, and a passage is tokenised only if the longest token of an
-    answer occurs in it. Tokens hold no spaces, so a sub-list of tokens is a substring of the tokens joined by spaces,
-    with one at either end.
+    Answers and the last `size` passages stay tokenised, a passage only if an answer's longest token occurs in it.
+    Tokens hold no spaces, so a sub-list of tokens is a substring of the tokens joined and enclosed by spaces.
     """
 
     def __init__(self, *, size: int = CACHED) -> None:

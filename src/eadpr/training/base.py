@@ -9,7 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers.normalizers import BertNormalizer, Normalizer
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from eadpr.runtime import files, model_folders
@@ -49,23 +50,13 @@ def make_base(
 
 def _scratch(passages: Path, *, base: Base, settings: ResolvedSettings) -> tuple:
     """Return a random BERT and its tokenizer: after BERT's clean-up, in the form `[CLS] a [SEP] b [SEP]`."""
-    tokenizer = byte_level_bpe(
-        sampled_texts(passages, base.tokenizer_passages),
-        vocabulary=base.vocabulary,
-        special=SPECIAL,
-        normalizer=normalizers.BertNormalizer(lowercase=base.lowercase),
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:0 [SEP]:0",
-    )
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=base.hidden,
-        num_hidden_layers=base.layers,
-        num_attention_heads=base.heads,
-        intermediate_size=base.intermediate,
-        max_position_embeddings=max(POSITIONS, settings.question_tokens, settings.passage_tokens),
-        pad_token_id=tokenizer.pad_token_id,
-    )
+    texts, normalizer = sampled_texts(passages, base.tokenizer_passages), BertNormalizer(lowercase=base.lowercase)
+    forms = {"single": "[CLS] $A [SEP]", "pair": "[CLS] $A [SEP] $B:0 [SEP]:0"}
+    tokenizer = byte_level_bpe(texts, vocabulary=base.vocabulary, special=SPECIAL, normalizer=normalizer, **forms)
+    sizes = {"hidden_size": base.hidden, "intermediate_size": base.intermediate, "num_hidden_layers": base.layers}
+    sizes |= {"num_attention_heads": base.heads, "vocab_size": len(tokenizer)}
+    positions = max(POSITIONS, settings.question_tokens, settings.passage_tokens)
+    config = BertConfig(**sizes, max_position_embeddings=positions, pad_token_id=tokenizer.pad_token_id)
     torch.manual_seed(base.seed)
     return BertModel(config, add_pooling_layer=False), tokenizer
 
@@ -77,13 +68,7 @@ def sampled_texts(passages: Path, count: int) -> Iterator[str]:
 
 
 def byte_level_bpe(
-    texts: Iterable[str],
-    *,
-    vocabulary: int,
-    special: Mapping[str, str],
-    normalizer: normalizers.Normalizer,
-    single: str,
-    pair: str,
+    texts: Iterable[str], *, vocabulary: int, special: Mapping[str, str], normalizer: Normalizer, single: str, pair: str
 ) -> PreTrainedTokenizerFast:
     """Train byte-level byte-pair encoding (Sennrich et al., 2016); `single`, `pair` are the forms of one text and two.
 
@@ -93,11 +78,9 @@ def byte_level_bpe(
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
+    names, characters = list(special.values()), sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=list(special.values()),
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
+        vocab_size=vocabulary, special_tokens=names, initial_alphabet=characters, show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer)
     used = [(token, tokenizer.token_to_id(token)) for token in special.values() if token in f"{single} {pair}"]

@@ -129,11 +129,8 @@ def count_validation(validation: Batcher, train: Train) -> dict[str, object]:
     rows = validation.examples_of(chosen)
     pool, gold = make_pool(validation.examples, rows, train.validation_hard_negatives)
     ranked = [[validation.examples.question_ids[i] for i in rows], pool, gold]
-    return {
-        "validation_questions": len(gold),
-        "validation_passages": len(pool),
-        "validation_pool": hashlib.sha256(json.dumps(ranked).encode()).hexdigest()[:16],
-    }
+    digest = hashlib.sha256(json.dumps(ranked).encode()).hexdigest()[:16]
+    return {"validation_questions": len(gold), "validation_passages": len(pool), "validation_pool": digest}
 
 
 def sample(count: int, most: int, seed: int) -> list[int]:

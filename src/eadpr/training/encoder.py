@@ -146,15 +146,9 @@ class TextEncoder(torch.nn.Module):
         """Return ids of at least one text or pair and, if asked for, the tokens' `offset_mapping`."""
         if self.settings.lowercase:
             inputs = [text.lower() if isinstance(text, str) else tuple(map(str.lower, text)) for text in inputs]
-        return self.tokenizer(
-            inputs,
-            truncation="longest_first",
-            max_length=length,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            return_offsets_mapping=offsets,
-            verbose=False,
-        )
+        options = {"max_length": length, "return_offsets_mapping": offsets, "verbose": False}
+        options |= {"return_attention_mask": False, "return_token_type_ids": False}
+        return self.tokenizer(inputs, truncation="longest_first", **options)
 
 
 def pool(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
@@ -203,12 +197,7 @@ def pretrained(
 
 
 def load_pretrained(
-    name: str,
-    overrides: EncoderSettings,
-    *,
-    revision: str | None = None,
-    setting: str = "the encoder",
-    weights: bool = True,
+    name: str, overrides: EncoderSettings, *, revision: str | None = None, setting: str, weights: bool = True
 ) -> TextEncoder:
     """Load the one encoder of a folder or hub name as it says of itself, with `overrides` in the place of its settings;
     without `weights` it computes nothing, but all that does not depend on them is checked."""

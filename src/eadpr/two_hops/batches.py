@@ -1,9 +1,8 @@
 """Batches of two hops for the loop of `eadpr.training`: n questions are 2n queries over one matrix of columns.
 
 Rows, and positives, distractors and placebos among the columns, are `[hop 1 of n | hop 2 of n]`, so that every passage
-of either hop, and every hard negative, is set against both queries of each question (MDR: Xiong et al., 2021). The
-losses of one hop then are means over both hops. Each hop has the distractor and the placebo of its passage; the query
-of hop 2 holds the whole passage of hop 1.
+of either hop, and every hard negative, is set against both queries of a question (MDR: Xiong et al., 2021). Losses are
+means over both hops. Each hop has its passage's distractor and placebo; hop 2's query holds the whole passage of hop 1.
 """
 
 from collections.abc import Sequence
@@ -86,8 +85,7 @@ class HopBatcher(Batcher):
         return [2 * i + hop for hop in (0, 1) for i in questions]
 
     def sampled(self, number: int) -> Batch:
-        """Make batch `number` (from 0) of an endless training; each time a question is asked, its negatives, and the
-        order of the hops of a comparison, are drawn again."""
+        """Make batch `number` (from 0) of an endless training; negatives and comparisons' order are drawn each time."""
         epoch, chosen = self._asked(number)
         firsts, negatives = [], []
         for i, copy in chosen:

@@ -1,7 +1,6 @@
 """The client of OpenAI-compatible servers, and their cached completions (`POST <url>/chat/completions`).
 
-Answers cost time or money, and a server need not give the same one twice. So they are kept by what was asked: a killed
-run continues, and no later run asks the same again.
+Answers cost time or money and may differ, so they are kept by what was asked: a killed run continues, none asks again.
 
 The key is read from the environment, sent, and written nowhere. The package `openai` would take a key that the settings
 do not name, send it along redirects, show it in a server's complaint, and give up after half a minute.
@@ -33,14 +32,9 @@ COMPLAINT = 300  # characters of a reply that an error shows
 REFUSED = re.compile(r"content_filter|context_length_exceeded|exceed_context_size|maximum context length")
 FOR_ALL = "is too large"  # with these words max_tokens is refused, for all messages
 INCOMPLETE = ("length", "content_filter")  # finish reasons of half a text
+PASSING = (408, 409, 425, 429, *range(500, 600))  # states
 # Two minutes of growing pauses in all: a limit per minute passes meanwhile.
-RETRY = Retry(
-    total=7,
-    backoff_factor=1,
-    status_forcelist=(408, 409, 425, 429, *range(500, 600)),
-    allowed_methods=None,
-    raise_on_status=False,
-)
+RETRY = Retry(total=7, backoff_factor=1, status_forcelist=PASSING, allowed_methods=None, raise_on_status=False)
 SESSION = requests.Session()
 for scheme in ("http://", "https://"):
     SESSION.mount(scheme, HTTPAdapter(pool_maxsize=AT_ONCE, max_retries=RETRY))

@@ -28,8 +28,7 @@ def parse_columns(options: Iterable[str]) -> dict[str, str]:
 
 
 class Columns:
-    """Renames the columns of one file to fields. `chosen` maps fields to columns and wins over the usual names; an
-    empty column says that the field is in none.
+    """Renames a file's columns to fields. `chosen` (field -> column, empty for none) wins over the usual names.
 
     After reading, `read` maps each field to its column, and `unread` has the columns that are no field.
     """

@@ -74,8 +74,7 @@ def read_passages(path: Path) -> Iterator[GivenPassage]:
 def read_questions(path: Path) -> Iterator[GivenQuestion]:
     """Read an official file for training or development, in either setting, one item at a time.
 
-    Positives are the supporting paragraphs in the order of the hops, their gold evidence the supporting sentences;
-    the other paragraphs are hard negatives.
+    Positives are supporting paragraphs in hop order, gold evidence the supporting sentences, hard negatives the others.
     """
     for row in read_objects(path):
         question, answer, question_type = row.text("question"), row.text("answer", empty=True), row.optional("type")
@@ -101,10 +100,9 @@ def read_questions(path: Path) -> Iterator[GivenQuestion]:
 def order_hops(question: str, answer: str, kind: str, supporting: list[Paragraph]) -> list[Paragraph]:
     """Return two supporting paragraphs with the second hop's last.
 
-    The second hop is the one that holds the answer. If both do or none does (as for yes and no), it is the one with a
-    title that the other one mentions (Xiong et al., 2021); if that does not tell them apart, the one with a title that
-    the question does not mention, since a question names where to begin. Else the order of the file stays, as it does
-    for comparisons and for any other number of paragraphs.
+    The second hop holds the answer. If both do or none does (as for yes and no), it is the one whose title the other
+    mentions (Xiong et al., 2021); if that does not tell, the one whose title the question does not mention, since a
+    question names where to begin. Else the file's order stays, as for comparisons and any other number of paragraphs.
     """
     if len(supporting) != 2:
         return supporting

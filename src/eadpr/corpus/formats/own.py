@@ -105,9 +105,8 @@ def read_passages(path: Path, columns: Columns, *, prefix: str = "") -> Iterator
 def read_questions(path: Path, columns: Columns) -> Iterator[GivenQuestion]:
     """Read `question`, and perhaps other fields of questions; `positives` are passage ids, most evidential first.
 
-    An empty field is as good as none; one value alone stands for a list of it. `grades` are numbers, one for each of
-    the positives: how relevant it is. `answer_start` are character offsets, one for each of the positives, at which one
-    of the answers begins, or of the texts `evidence`.
+    An empty field is as good as none; one value alone stands for a list of it. For each positive, `grades` has how
+    relevant it is, `answer_start` the character offset at which one of the answers, or of the texts `evidence`, begins.
     """
     for where, number, fields in read_rows(path, columns):
         lists = {name: _as_list(fields.get(name)) for name in LISTS}

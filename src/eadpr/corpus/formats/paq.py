@@ -1,8 +1,7 @@
 """PAQ: questions generated from passages, as Sciavolino et al. (2021, section 5.1) train with them.
 
-Of the passages with enough questions a sample is drawn, of each passage one question, and the passages are parted
-70/15/15: paq/train, /dev, /test. PAQ has 65 million questions: its metadata file is read twice, memory holds what
-the engine counts, and the sample.
+Of passages with enough questions a sample is drawn, of each one question, and they are parted 70/15/15: paq/train,
+/dev, /test. PAQ has 65 million questions: its metadata is read twice, memory holds the engine's counts and the sample.
 """
 
 from collections.abc import Iterator

@@ -1,9 +1,7 @@
-"""The page: one HTML file with data, code and styles inside. It loads nothing: its Content-Security-Policy allows the
-one script and the one style sheet in it by their hashes.
+"""The page: one HTML file with data, code and styles inside; its Content-Security-Policy allows only these, by hash.
 
-The data stands in blocks of JSON, compressed, in base64, which are unpacked when they are needed. The JavaScript files
-are ES modules. A page opened from disk may not import files, so they are joined into one script: names are unique
-across them, and lines of import and words of export go.
+The data stands in blocks of JSON, compressed, in base64, unpacked when needed. The JavaScript files are ES modules, but
+a page from disk may not import, so they are joined into one script: names are unique, imports and words of export go.
 """
 
 import base64
