@@ -12,19 +12,7 @@ from eadpr.runtime import files
 from eadpr.storage import tables
 from eadpr.storage.rankings import SENTENCES, MatchedSentence
 from eadpr.storage.records import Distractor, Evidence, PairScore, Passage, Positive, Question, Ranked, ScoredSpan, Span
-from tests.evaluated import (
-    EVIDENCE,
-    PASSAGES,
-    POSITIVES,
-    QUESTIONS,
-    RANKINGS,
-    REPORT,
-    SETS,
-    evaluated,
-    report_inputs,
-    write_inputs,
-    write_training,
-)
+from tests import evaluated as toy
 
 HOSTILE = "</script><script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">{{data}}<!--"
 TEXT = f"=🜂 𝔘 It was founded by Romulus. {HOSTILE}"  # a formula; two characters that are two of JavaScript's each
@@ -35,24 +23,24 @@ DISTRACTORS = {"main/dev": {"sentence": {"cut": {"pairs": 4, "kept": 3, "dropped
 
 def write(folder: Path) -> ExploreInputs:
     """All that the stage reads, made by the stages before it."""
-    write_inputs(folder)
-    passages = [Passage("p1", HOSTILE, TEXT, None), *PASSAGES[1:]]
+    toy.write_inputs(folder)
+    passages = [Passage("p1", HOSTILE, TEXT, None), *toy.PASSAGES[1:]]
     tables.write(folder / "records" / "passages.parquet", Passage, passages)
-    first = QUESTIONS[0]._replace(question=QUESTION, relation="<i>founder</i>")
-    asked = [first, QUESTIONS[1]._replace(relation="P112"), *QUESTIONS[2:]]
+    first = toy.QUESTIONS[0]._replace(question=QUESTION, relation="<i>founder</i>")
+    asked = [first, toy.QUESTIONS[1]._replace(relation="P112"), *toy.QUESTIONS[2:]]
     tables.write(folder / "records" / "questions.parquet", Question, asked)
     start = TEXT.index("It was")
     gold = Positive("q1", "p1", "given", [Span(start, TEXT.index("Romulus") + 8)])
-    tables.write(folder / "positives" / "positives.parquet", Positive, [gold, *POSITIVES[1:]])
+    tables.write(folder / "positives" / "positives.parquet", Positive, [gold, *toy.POSITIVES[1:]])
     chosen = [ScoredSpan(start, start + 2, None), ScoredSpan(start + 18, start + 25, None)]
     placebo = Evidence("q1", "p1", "placebo", "", [ScoredSpan(start + 3, start + 6, None)], [0], None)
-    evidence = [EVIDENCE[0]._replace(spans=chosen), placebo, *EVIDENCE[1:]]
+    evidence = [toy.EVIDENCE[0]._replace(spans=chosen), placebo, *toy.EVIDENCE[1:]]
     tables.write(folder / "evidence.parquet", Evidence, evidence)
     cut = Distractor("q1", "p1", "sentence", 0, "cut", "It was founded by .", [Span(*chosen[1][:2])])
     tables.write(folder / "distractors" / "distractors.parquet", Distractor, [cut])
     files.write_json(folder / "distractors" / "report.json", DISTRACTORS)
-    for name in RANKINGS:
-        evaluated(folder, name)
+    for name in toy.RANKINGS:
+        toy.evaluated(folder, name)
     for arm, scores in {"dpr": [2.4, 2.2, 2.0, 1.8, 1.6], "eadpr": [5.0, 4.0, 1.0]}.items():
         path = folder / "rankings" / arm / "evaluate.parquet"
         ranked = [row._replace(score=scores[row.rank - 1]) for row in tables.rows(path, Ranked)]
@@ -63,11 +51,11 @@ def write(folder: Path) -> ExploreInputs:
         scores = [*tables.rows(path := folder / "pairs" / f"{arm}.parquet", PairScore)]
         more = [PairScore("q1", "p1", "placebo", first), PairScore("q4", "p5", "placebo", other)]
         tables.write(path, PairScore, [*scores, *more])
-    for arm in REPORT.trainings:
+    for arm in toy.REPORT.trainings:
         refused = {"refused": {"holds_answer": 3}}
-        write_training(folder, arm, trained={"without_distractor": 2}, negatives=refused, examples={})
+        toy.write_training(folder, arm, trained={"without_distractor": 2}, negatives=refused, examples={})
     files.write_json(folder / "accuracy.json", {})
-    report.run(report_inputs(folder), folder / "toy", folder / "toy.json", REPORT, SETS)
+    report.run(toy.report_inputs(folder), folder / "toy", folder / "toy.json", toy.REPORT, toy.SETS)
     return paths(folder)
 
 
@@ -78,5 +66,5 @@ def paths(folder: Path) -> ExploreInputs:
 
 def page(folder: Path) -> Path:
     inputs = write(folder)
-    explore.run(inputs, folder / "toy.html", "toy <b>&", REPORT, SETS, ABOUT)
+    explore.run(inputs, folder / "toy.html", "toy <b>&", toy.REPORT, toy.SETS, ABOUT)
     return folder / "toy.html"

@@ -30,10 +30,12 @@ def halves(text: str) -> list[Span]:
     return [Span(0, end), Span(end, len(text))]
 
 
-def write_paths(folder: Path) -> tuple[Path, Path, Path]:
-    """Question i asks for the word behind `born` in the second passage of its path; every fifth is a comparison whose
-    answer is yes where the first passage begins with w1. Wrong paths begin with `w3x ada`. Returns records, positives
-    and the paths."""
+def write_all(folder: Path) -> Path:
+    """The collection as the stages find it: `records/`, `positives/` with q14 held out for validation, `ranking/paths/`
+    with those of toy/train and toy/dev apart, and `base/`, encoders to start from.
+
+    Question i asks for the word behind `born` in the second passage of its path; every fifth is a comparison whose
+    answer is yes where the first passage begins with w1. Wrong paths begin with `w3x ada`."""
     draw, passages, asked, gold, ranked = np.random.default_rng(2), [], [], [], []
     for i in range(QUESTIONS):
         closed = i % 5 == 4
@@ -55,21 +57,10 @@ def write_paths(folder: Path) -> tuple[Path, Path, Path]:
     records = write_records(folder / "records", passages, asked, TRAINED)
     tables.write(records / "origins.parquet", Origin, [])
     tables.write(records / "contexts.parquet", Context, [])
-    tables.write(folder / "positives.parquet", Positive, gold)
-    tables.write(folder / "paths.parquet", RankedPath, ranked)
-    return records, folder / "positives.parquet", folder / "paths.parquet"
-
-
-def write_all(folder: Path) -> Path:
-    """The collection as the stages find it: `records/`, `positives/` with q14 held out for validation, `ranking/paths/`
-    with those of toy/train and toy/dev apart, and `base/`, encoders to start from."""
-    _, positives, paths = write_paths(folder)
-    tables.write(folder / "positives" / "positives.parquet", Positive, tables.rows(positives, Positive))
+    tables.write(folder / "positives" / "positives.parquet", Positive, gold)
     folds = [Fold(f"q{i}", "train" if i < TRAINED - 1 else "validation", 0) for i in range(TRAINED)]
     tables.write(folder / "positives" / "folds.parquet", Fold, folds)
-    for name, numbers in {"train": range(TRAINED), "evaluate": range(TRAINED, QUESTIONS)}.items():
-        ids = {f"q{i}" for i in numbers}
-        rows = [row for row in tables.rows(paths, RankedPath) if row.question_id in ids]
+    for name, rows in {"train": ranked[: 5 * TRAINED], "evaluate": ranked[5 * TRAINED :]}.items():
         tables.write(folder / "ranking" / "paths" / f"{name}.parquet", RankedPath, rows)
     write_model(folder / "base")
     return folder

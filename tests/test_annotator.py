@@ -211,15 +211,9 @@ def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built,
     build(built, out, settings, SEPARATE)
     assert read_manifest(out).models == [Model("fold-0", ["q6", "q7"])], "without overlap one model is built"
     assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
-    assert shown == {
-        f"person {i} {kept}"
-        for i, town in ((6, "gant"), (7, "hull"))
-        for kept in (
-            f"was born in {town}. nobody knows why.",
-            f"liked tea. person {i} was born in {town}.",
-            f"was born in {town}.",
-        )
-    }
+    forms = "was born in {1}. nobody knows why.", "liked tea. person {0} was born in {1}.", "was born in {1}."
+    people = (6, "gant"), (7, "hull")
+    assert shown == {f"person {one[0]} {form.format(*one)}" for one in people for form in forms}
 
 
 def build(built, out: Path, settings: Annotator, sets: Sets = SHARED, **given: ModelFiles) -> Manifest:

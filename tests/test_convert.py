@@ -3,24 +3,14 @@
 import collections
 import json
 import pickle
-import subprocess
 import sys
 import types
 from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import save_file
-from transformers import (
-    AutoConfig,
-    AutoTokenizer,
-    BertModel,
-    DPRConfig,
-    DPRContextEncoder,
-    DPRQuestionEncoder,
-    T5Config,
-    T5ForConditionalGeneration,
-)
 
 from eadpr.runtime import files
 from eadpr.runtime.model_folders import model_files
@@ -44,9 +34,11 @@ def architecture(toy) -> str:
 
 
 @pytest.fixture(scope="module")
-def models(architecture) -> dict[str, BertModel]:
+def models(architecture) -> dict[str, transformers.BertModel]:
     torch.manual_seed(5)
-    return {side: BertModel(AutoConfig.from_pretrained(architecture)).eval() for side in SIDES}
+    return {
+        side: transformers.BertModel(transformers.AutoConfig.from_pretrained(architecture)).eval() for side in SIDES
+    }
 
 
 @pytest.fixture
@@ -74,7 +66,7 @@ def optimised() -> dict:
     return optimizer.state_dict()
 
 
-def same_vectors(folder: Path, models: dict[str, BertModel]) -> None:
+def same_vectors(folder: Path, models: dict[str, transformers.BertModel]) -> None:
     for side, model in models.items():
         encoder = load(folder, side)
         ids = torch.tensor(encoder.question_ids(["where was Alman born?"]))
@@ -106,9 +98,9 @@ def test_a_state_dict(weights, models, architecture, tmp_path, wrapped):
 @pytest.mark.parametrize("suffix", ["bin", "safetensors"])
 def test_the_two_files_of_hugging_face(models, architecture, tmp_path, suffix):
     shape = json.loads((Path(architecture) / "config.json").read_text())
-    config = DPRConfig(**{k: v for k, v in shape.items() if k not in ("model_type", "architectures")})
+    config = transformers.DPRConfig(**{k: v for k, v in shape.items() if k not in ("model_type", "architectures")})
     paths = []
-    for side, kind in (("question", DPRQuestionEncoder), ("passage", DPRContextEncoder)):
+    for side, kind in (("question", transformers.DPRQuestionEncoder), ("passage", transformers.DPRContextEncoder)):
         theirs = kind(config)
         inner = theirs.question_encoder if side == "question" else theirs.ctx_encoder
         inner.bert_model.load_state_dict(models[side].state_dict(), strict=False)
@@ -208,9 +200,9 @@ def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy,
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_folder_with_pickled_weights_is_loaded_once_they_are_safetensors(architecture, tmp_path, parts):
     """A T5, whose embeddings are one tensor under three names."""
-    tokenizer = AutoTokenizer.from_pretrained(architecture)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(architecture)
     shape = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 0}
-    model = T5ForConditionalGeneration(T5Config(vocab_size=len(tokenizer), **shape))
+    model = transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=len(tokenizer), **shape))
     weights = model.state_dict()
     model.config.save_pretrained(tmp_path / "t5")
     tokenizer.save_pretrained(tmp_path / "t5")
@@ -229,7 +221,5 @@ def test_a_folder_with_pickled_weights_is_loaded_once_they_are_safetensors(archi
 def test_command(weights, architecture, tmp_path):
     torch.save(weights, tmp_path / "dpr.bin")
     paths = ("--out", tmp_path / "model", "--architecture", architecture)
-    done: subprocess.CompletedProcess = python(
-        "-m", "stages.convert", tmp_path / "dpr.bin", *paths, cache=tmp_path / "cache"
-    )
+    done = python("-m", "stages.convert", tmp_path / "dpr.bin", *paths, cache=tmp_path / "cache")
     assert done.stdout.startswith("convert: two encoders of together "), done.stderr

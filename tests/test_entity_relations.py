@@ -132,13 +132,8 @@ def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
 def write_paq(path: Path, generated: list[list[str]]) -> Path:
     """A question for each list of passage ids; the answer span in passage p is `p span`."""
     rows = [
-        {
-            "question": f"question {n}?",
-            "subsets": ["L1"],
-            "answer": ["filtered"],
-            "passage_score": "0.5",
-            "answers": [{"passage_id": p, "offset": 0, "text": f"{p} span", "extractor": "L"} for p in passages],
-        }
+        {"question": f"question {n}?", "subsets": ["L1"], "answer": ["filtered"], "passage_score": "0.5"}
+        | {"answers": [{"passage_id": p, "offset": 0, "text": f"{p} span", "extractor": "L"} for p in passages]}
         for n, passages in enumerate(generated, start=1)
     ]
     return write(path, lines(*rows))

@@ -169,12 +169,8 @@ def test_filters_leave_the_questions_and_measures_that_one_counts_by_hand(visit)
 
 def test_rank_against_rank_counts_every_question_and_filters_by_a_click(visit):
     page = visit("#view=questions")
-    assert page.locator(".grid tbody tr").all_inner_texts() == [
-        "1\t\t1\t1\t1",
-        "2\t\t\t\t",
-        "3\t\t\t\t",
-        "none\t\t1\t\t",
-    ]
+    rows = page.locator(".grid tbody tr").all_inner_texts()
+    assert rows == ["1\t\t1\t1\t1", "2\t\t\t\t", "3\t\t\t\t", "none\t\t1\t\t"]
     page.get_by_role("button", name="1 with eadpr at none, dpr at 2").click()
     assert texts(page, ".questions tbody .question") == ["in which film"]
     assert texts(page, ".chip") == ["eadpr at none, dpr at 2: 1 × ; take this filter away"]

@@ -180,14 +180,8 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
     distractors = [Distractor("q1", "p2", "gold", 0, "cut", rows[3].text, [])]
     small.write_positives(tmp_path / "positives", positives, distractors)
     paths = [tmp_path / "positives" / name for name in ("positives.parquet", "distractors.parquet")]
-    probe(
-        records,
-        *paths,
-        model,
-        tmp_path / "pairs.parquet",
-        settings=Probe(annotated=False, strategy="gold", also=[], placebos=[]),
-        sets=sets,
-    )
+    probed = Probe(annotated=False, strategy="gold", also=[], placebos=[])
+    probe(records, *paths, model, tmp_path / "pairs.parquet", settings=probed, sets=sets)
     scores = {row.variant: row.score for row in tables.rows(tmp_path / "pairs.parquet", PairScore)}
     assert scores["positive"] == pytest.approx(float(expected[1, 2]), rel=1e-5)
     scorer = make_scorer(model)

@@ -215,13 +215,8 @@ def test_each_hop_has_the_placebo_of_its_own_passage(toy, tmp_path):
     batcher = batcher_of(folder, balance="placebo", size=18)
     batch = batcher.first([0, 1])
     columns = [texts_of(batcher, batch.passages)[i] for i in batch.columns_P.tolist()]
-    assert columns[-4:] == [
-        columns[0],
-        *(
-            f"{said}."
-            for said in ("alster works for belltec", "ardco was founded in aron", "belltec was founded in belm")
-        ),
-    ]
+    sentences = ["alster works for belltec.", "ardco was founded in aron.", "belltec was founded in belm."]
+    assert columns[-4:] == [columns[0], *sentences]
     assert batch.masks.contrast_CQ.tolist() == [[False, True, False, True]]
     assert (batch.counts["without_placebo"], batch.counts["without_distractor"], batch.counts["truncated"]) == (1, 1, 0)
     train(folder, tmp_path, loss=BALANCED, steps=1, batch_size=18, dropout=0.0, attention_dropout=0.0)

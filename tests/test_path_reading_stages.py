@@ -1,4 +1,4 @@
-"""The stages of the reader of paths: what it learns from, its bytes, what is measured of it, the table of rankings."""
+"""What is measured of the reader of paths, and the table of its rankings."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,46 +6,25 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from eadpr.readers.answer import answer_questions
 from eadpr.readers.evaluate import METRICS, evaluate_reading, path_reading_values
 from eadpr.readers.predictions import Prediction, Sentence
 from eadpr.readers.report import report_readers
 from eadpr.report.config import MeasuredBy, ReportArms
-from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, Question
 from tests.evaluated import REPORT, cells, summary, write_outcomes
-from tests.path_reading_toy import LEARNING, QUESTIONS, READ, TRAINED, supported, write_all
-from tests.reading_toy import train
-from tests.small_collection import MACHINE, question
+from tests.path_reading_toy import READ, supported, write_all
+from tests.small_collection import question
 
 pytestmark = pytest.mark.readers
 
-HARDWARE = Machine(**MACHINE)
 EVALUATED = Sets(train=[], evaluate=["toy/dev"], annotator=[])
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("toy"))
-
-
-def answer(toy: Path, ranking: Path, reader: Path, out: Path) -> int:
-    return answer_questions(toy / "records", ranking, reader, out, settings=READ, hardware=HARDWARE)
-
-
-@pytest.fixture(scope="module")
-def trained(toy, tmp_path_factory):
-    out = tmp_path_factory.mktemp("trained")
-    train(toy, out, LEARNING)
-    return out
-
-
-def test_answers_are_a_table(toy, trained, tmp_path):
-    assert answer(toy, toy / "ranking", trained / "reader", tmp_path / "out") == 5
-    found = list(tables.rows(tmp_path / "out/predictions.parquet", Prediction))
-    assert [row.question_id for row in found] == [f"q{i}" for i in range(TRAINED, QUESTIONS)]
 
 
 def evaluated(toy: Path, out: Path, rows: list[Prediction], sets: Sets = EVALUATED) -> dict:

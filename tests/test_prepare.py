@@ -36,22 +36,17 @@ def test_records_and_report(tmp_path):
     asked = rows(records, "questions")
     assert [q.id for q in asked] == ["own/train:1", "own/train:2", "mine"], "the same question twice stays twice"
     assert asked[0] == Question("own/train:1", "who?", ["Alpha"], "string", None, None, None, None)
-    assert rows(records, "question_sets") == [
-        SetMember("own", "train", "own/train:1"),
-        SetMember("own", "train", "own/train:2"),
-        SetMember("s", "dev", "mine"),
-    ]
+    unnamed = [SetMember("own", "train", f"own/train:{n}") for n in (1, 2)]
+    assert rows(records, "question_sets") == [*unnamed, SetMember("s", "dev", "mine")]
     expected = [Context(f"own/train:{n}", "a", "positive", 0, None, None, None) for n in (1, 2)]
     assert rows(records, "contexts") == expected
     expected = [("own/train:1", "q.jsonl", 1), ("own/train:2", "q.jsonl", 2), ("mine", "q.jsonl", 3)]
     assert [o[:3] for o in rows(records, "origins")] == expected
-    none = {"without_answers": 0, "without_positive": 0, "with_gold": 0, "negative": 0, "hard_negative": 0}
-    assert report["sets"] == {
-        "own/train": none | {"questions": 2, "positive": 2},
-        "s/dev": none
-        | dict.fromkeys(["questions", "without_answers", "without_positive", "without_either"], 1)
-        | {"positive": 0},
-    }
+    none = dict.fromkeys(
+        ["without_answers", "without_positive", "with_gold", "positive", "negative", "hard_negative"], 0
+    )
+    dev = none | dict.fromkeys(["questions", "without_answers", "without_positive", "without_either"], 1)
+    assert report["sets"] == {"own/train": none | {"questions": 2, "positive": 2}, "s/dev": dev}
     assert (report["passages"], report["questions"]) == (2, 3)
     assert json.loads((records / "report.json").read_text()) == report
 

@@ -113,7 +113,9 @@ def test_answers_are_read_in_ranked_passages_and_measured(added):
     assert learnt["questions"] > learnt["questions_left_out"]
     ranked = {row[:2] for row in tables.rows(added.data / "rankings/mdr/evaluate.parquet", Ranked) if row.rank <= 2}
     rows = list(tables.rows(added.data / "readings/extractive/mdr/predictions.parquet", Prediction))
-    assert [row.question_id for row in rows] == list(added.questions)
+    by_paths = tables.rows(added.data / "readings/paths/mdr/predictions.parquet", Prediction)
+    for read in (rows, by_paths):
+        assert [row.question_id for row in read] == list(added.questions)
     for row in rows:
         assert (row.question_id, row.passage_id) in ranked
         assert row.answer == added.passages[row.passage_id].text[row.start : row.end] != ""

@@ -39,15 +39,9 @@ NEGATIVES = {"with_negatives": 8, "without_negatives": 1, "negatives": 8, "sourc
 VALIDATED = {"validation_questions": 2, "validation_passages": 20}
 DISTRACTORS = {"main/dev": {"pseudo": {"cut": {"pairs": 4, "kept": 3, "dropped": {"holds_answer": 1}}}}}
 FORMS = {"dpr": {}, "eadpr": {"forms": {"cut": 5, "filled": 3}}}
-EVIDENCE = {
-    "main/dev": {
-        "pseudo": {
-            "n": 1000, "accuracy": 0.97, "accuracy_low": 0.957, "accuracy_high": 0.979, "chance": 0.2,
-            "share_of_passage": 0.15,
-        },
-    },
-    "more/dev": {"pseudo": {"n": 0}},
-}  # fmt: skip
+EVIDENCE = {"main/dev": {"pseudo": {
+    "n": 1000, "accuracy": 0.97, "accuracy_low": 0.957, "accuracy_high": 0.979, "chance": 0.2, "share_of_passage": 0.15,
+}}, "more/dev": {"pseudo": {"n": 0}}}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -73,45 +73,25 @@ def arm(tmp_path_factory):
     encode(records / "passages.parquet", model, folder / "vectors", settings=ENCODE, hardware=HARDWARE)
     wanted = Retrieve(**small.RETRIEVE)
     retrieve(records, model, folder / "vectors", folder / "ranking", settings=wanted, sets=SETS, hardware=HARDWARE)
-    ranked = tables.rows(folder / "ranking" / "evaluate.parquet", Ranked)
+    ranked = list(tables.rows(folder / "ranking" / "evaluate.parquet", Ranked))
     best_of_a = next(row.passage_id for row in ranked if row.question_id == "a")
     write_near_duplicates(folder / "near", best_of_a)
     files.write_json(folder / "near" / "report.json", REPORTED)
-    positives = third_of(folder / "ranking", folder / "positives")
+    third = [Positive(row.question_id, row.passage_id, "given", None) for row in ranked if row.rank == 3]
+    positives = small.write_positives(folder / "positives", third, [])
     return SimpleNamespace(
         records=records, positives=positives, ranking=folder / "ranking", model=model, near_duplicates=folder / "near"
     )
 
 
-def third_of(ranking: Path, folder: Path) -> Path:
-    """Positives: the third passage of every question."""
-    ranked = tables.rows(ranking / "evaluate.parquet", Ranked)
-    third = [Positive(row.question_id, row.passage_id, "given", None) for row in ranked if row.rank == 3]
-    return small.write_positives(folder, third, [])
-
-
-def outcomes(path: Path) -> list[Outcome]:
-    return list(tables.rows(path, Outcome))
-
-
-def added_to(arm) -> list[NearDuplicate]:
-    rows = tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate)
-    return sorted((row for row in rows if row.number < COUNTS[-1]), key=lambda row: row.number)
-
-
 def first_ranks(order: list[int], question, added: list[NearDuplicate], count: int) -> list[int]:
     """Of the rows of the corpus with all that was added behind it, best first: those that join, to the last rank."""
     size = len(small.passages())
-    kept = [
-        row
-        for row in order
-        if row < size
-        or (
-            added[row - size].number < count
-            and not has_answer(question.answers, added[row - size].text, question.answer_kind)
-        )
-    ]
-    return kept[: EVALUATE.depth]
+
+    def joins(near: NearDuplicate) -> bool:
+        return near.number < count and not has_answer(question.answers, near.text, question.answer_kind)
+
+    return [row for row in order if row < size or joins(added[row - size])][: EVALUATE.depth]
 
 
 def check_rankings(arm, folder: Path, expected: list[list[list[int]]]) -> None:
@@ -132,7 +112,7 @@ def check_rankings(arm, folder: Path, expected: list[list[list[int]]]) -> None:
 def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None:
     """The outcomes are those of these ranks, a question each; one without answers is judged by passage id."""
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
-    corpus, found = small.passages(), {(o.question_id, o.metric): o.value for o in outcomes(path)}
+    corpus, found = small.passages(), {(o.question_id, o.metric): o.value for o in tables.rows(path, Outcome)}
     for question, rows in zip(QUESTIONS[1:], ranked, strict=True):
         passages = [corpus[row] if row < len(corpus) else None for row in rows]
         hits = [
@@ -150,7 +130,8 @@ def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None
 def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path):
     """The corpus, then the near-duplicates, scored in float64 and sorted, without those that hold an answer."""
     run(*SETTINGS, **vars(arm), out=tmp_path / "out")
-    added = added_to(arm)
+    rows = tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate)
+    added = sorted((row for row in rows if row.number < COUNTS[-1]), key=lambda row: row.number)
     passages = [Passage(f"+{i}", row.title, row.text, None) for i, row in enumerate(added)]
     tables.write(tmp_path / "added.parquet", Passage, passages)
     encode(tmp_path / "added.parquet", arm.model, tmp_path / "added", settings=ENCODE, hardware=HARDWARE)
@@ -167,7 +148,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
         expected.append(ranked)
     check_rankings(arm, tmp_path / "joined", expected)
-    by_count = [outcomes(tmp_path / "out" / f"{n}.parquet") for n in COUNTS]
+    by_count = [tables.rows(tmp_path / "out" / f"{n}.parquet", Outcome) for n in COUNTS]
     drop = [np.mean([o.value for o in of_count if o.metric == "mrr10"]) for of_count in by_count]
     assert drop[2] < drop[0]
 

@@ -87,16 +87,13 @@ def write_tables(
 
 def with_placebos(toy: Path, folder: Path) -> Path:
     """The collection in `folder`, with placebos, positives without their last sentence, of all examples but one."""
-    texts = {row.id: row.text for row in tables.rows(toy / "records" / "passages.parquet", Passage)}
+    rows = tables.rows(toy / "records" / "passages.parquet", Passage)
+    texts = {row.id: f"{row.text.rsplit('. ', 1)[0]}." for row in rows}
     found = list(tables.rows(toy / "examples" / "examples.parquet", Example))
     distractors = list(tables.rows(toy / "examples" / "distractors.parquet", Distractor))
+    placebo = distractors[0]._replace(strategy="placebo")
     placebos = [
-        distractors[0]._replace(
-            question_id=row.question_id,
-            passage_id=row.positive,
-            strategy="placebo",
-            text=f"{texts[row.positive].rsplit('. ', 1)[0]}.",
-        )
+        placebo._replace(question_id=row.question_id, passage_id=row.positive, text=texts[row.positive])
         for row in found[1:]
     ]
     tables.write(folder / "examples" / "examples.parquet", Example, found)
