@@ -278,9 +278,14 @@ def test_an_override_that_is_no_setting_is_named(change):
         expand(study(), GOOD, [change])
 
 
-def test_an_unknown_key_is_answered_with_the_nearest():
-    with pytest.raises(ValueError, match=r"did you mean loss\.tau1\?$"):
-        expand(study(), GOOD, ["los.tau1=0.5"])
+@pytest.mark.parametrize(("change", "advice"), [
+    ("los.tau1=0.5", "did you mean loss.tau1?"),
+    ("train.adam_eps=1", "train.adam_eps stands in defaults.yaml, not in params.yaml; write -S ++train.adam_eps=1"),
+    ("src/defaults.yaml:loss.tau1=1", "a key stands here without its file; write -S ++loss.tau1=1"),
+])  # fmt: skip
+def test_a_key_in_the_wrong_place_is_answered_with_the_right_one(change, advice):
+    with pytest.raises(ValueError, match=f"{re.escape(advice)}$"):
+        apply_overrides([change], PARAMS)
 
 
 @pytest.mark.parametrize("key", ["train.seed", "base.seed", "++collections.atlas.settings.train.seed", "++reader.seed"])

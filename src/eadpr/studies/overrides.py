@@ -8,9 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eadpr.settings.yaml import DEFAULTS, flatten, merged, own_settings, read_yaml
+from eadpr.settings.yaml import DEFAULTS, PARAMS, flatten, merged, own_settings, read_yaml
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNORECASE)  # needs no quotes
+FILE = re.compile(r"(?s)(?:([^=]+\.ya?ml):)?(.*)")  # before the key, as DVC takes it
 
 
 def make_overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -35,11 +36,22 @@ def apply_overrides(overrides: Sequence[str], values: Mapping[str, Any]) -> dict
         try:
             hydra.apply_overrides(path, list(overrides))
         except InvalidArgumentError as error:
+            for override in overrides:
+                _check_place(override, values)
             known = flatten(merged(read_yaml(DEFAULTS), values))
             near = [get_close_matches(key, known, 1) for key in map(override_key, overrides) if key not in known]
             meant = "".join(f"; did you mean {name}?" for names in near for name in names)
             raise ValueError(f"{error}: {error.__cause__}{meant}") from error
         return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _check_place(override: str, values: Mapping[str, Any]) -> None:
+    """Raise ValueError with what works where an override names a file, or a key that is in the file of defaults."""
+    file, change = FILE.match(override).groups()
+    key = override_key(change)
+    if file or (key == override.partition("=")[0] and key in flatten(read_yaml(DEFAULTS)).keys() - flatten(values)):
+        place = "a key stands here without its file" if file else f"{key} stands in {DEFAULTS.name}, not in {PARAMS}"
+        raise ValueError(f"-S {override}: {place}; write -S ++{change.lstrip('+~')}")
 
 
 def override_key(override: str) -> str:
