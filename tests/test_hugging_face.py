@@ -49,7 +49,14 @@ def hub(files):
     return serving(do_GET=answer, do_POST=answer, do_HEAD=answer)
 
 
-READ = "import sys\nfrom eadpr.library.texts import as_rows\nprint(*(row.fields for row in as_rows(sys.argv[1])))"
+READ = """
+import pathlib, sys
+from eadpr.corpus.formats.shapes import recognise
+from eadpr.library.texts import as_rows
+print(*(row.fields for row in as_rows(sys.argv[1])))
+with recognise([pathlib.Path(sys.argv[1])], passages=None, questions=None, test_questions=None) as files:
+    print(*(path.read_text() for path in files.paths))
+"""
 
 
 def test_a_name_of_the_hub_is_a_table(tmp_path):
@@ -64,6 +71,8 @@ def test_a_name_of_the_hub_is_a_table(tmp_path):
         )
     assert "'question': 'Where did Ada live?'" in read.stdout, read.stderr
     assert "'answers': ['London']" in read.stdout
+    asked = '{"question": "Where did Ada live?", "answers": ["London"], "positives": ["1"]}'
+    assert '{"id": "1", "title": "", "text": "Ada lived in London."}\n ' + asked in read.stdout
     assert "has the splits train, test; name one, hf:NAME:CONFIG:SPLIT" in refused.stderr
 
 

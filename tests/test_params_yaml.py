@@ -9,7 +9,7 @@ import pytest
 from dvc.utils.hydra import apply_overrides
 
 from eadpr.settings import resolve as params
-from eadpr.settings.yaml import COLLECTIONS, SettingError, load
+from eadpr.settings.yaml import COLLECTIONS, SettingError, flatten, load, merged
 from tests import forked_python
 from tests.repository import ROOT
 
@@ -41,25 +41,15 @@ def test_setting_one_key_changes_one_line(copied, file):
 
 
 def test_params_are_read_over_the_defaults(copied):
-    """A mapping merges, and a key that nothing knows is refused by name."""
+    """And over the files of collections: a mapping merges, and a key that nothing knows is refused by name."""
     before = load(copied / "params.yaml")
-    apply_overrides(copied / "params.yaml", ["++train.adam_eps=1e-6"])
-    after = load(copied / "params.yaml")
-    assert before["train"]["adam_eps"] == 1e-8
-    assert after == before | {"train": before["train"] | {"adam_eps": 1e-6}}
+    apply_overrides(copied / "params.yaml", ["++train.adam_eps=1e-6", f"++{STEPS}=100"])
+    steps = {"collections": {"squad-open": {"settings": {"train": {"steps": 100}}}}}
+    assert [flatten(before)[key] for key in ("train.adam_eps", STEPS)] == [1e-8, 800]
+    assert load(copied / "params.yaml") == merged(before, {"train": {"adam_eps": 1e-6}} | steps)
     apply_overrides(copied / "params.yaml", ["++train.adam=1e-6"])
     with pytest.raises(SettingError, match=r"^params.yaml: train\.adam: unknown key; did you mean adam_"):
         params.configs(load(copied / "params.yaml"))
-
-
-def test_what_params_say_of_a_collection_wins_over_its_own_file(copied):
-    before = load(copied / "params.yaml")["collections"]
-    apply_overrides(copied / "params.yaml", ["++collections.squad-open.settings.train.steps=100"])
-    after = load(copied / "params.yaml")["collections"]
-    expected = ({"steps": 800}, {"steps": 100})
-    assert (before["squad-open"]["settings"]["train"], after["squad-open"]["settings"]["train"]) == expected
-    after["squad-open"]["settings"]["train"] = {"steps": 800}
-    assert after == before
 
 
 @pytest.mark.parametrize(("file", "change", "key"), [

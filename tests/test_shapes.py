@@ -164,7 +164,7 @@ def test_squads_paragraphs_are_passages_and_its_offsets_gold(project, tmp_path):
     dev = squad(WHEN) | {"data": squad(WHEN)["data"] + squad(context=PARIS)["data"]}
     files = put(tmp_path, {"train.json": squad(WHERE, NEVER), "dev.json": dev})
     said = added(project, files / "train.json", files / "dev.json")
-    assert "SQuAD's JSON; 1 questions without an answer are left out\n" in said
+    assert "SQuAD's JSON; 1 questions without an answer are left out\ntrain.passages.jsonl: text, id, title\n" in said
     assert [row["id"] for row in records(project, "passages")] == ["Ada_Lovelace/1", "Ada_Lovelace/2"]
     found = {row["question_id"]: row for row in records(project, "contexts")}
     gold = {key: [LONDON[span["start"] : span["end"]] for span in row["gold"]] for key, row in found.items()}
@@ -198,7 +198,7 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
     folder, asked = put(tmp_path / "docs", documents), put(tmp_path, {"q.jsonl": questions}) / "q.jsonl"
     (folder / "more").symlink_to(tmp_path)
     said = added(project, "--passages", folder, "--questions", asked)
-    assert "q.jsonl: question, answers from answer\n" in said
+    assert "docs.passages.jsonl: text, id, title\nq.jsonl: question, answers from answer\n" in said
     assert f"questions of {asked}; not read: 4 hidden, 2 .pdf, 1 " in said
     assert all(f"1 {kind}" in said for kind in ("without an ending", "links to folders or to nothing", "empty"))
     assert [(row["id"], row["title"], row["text"]) for row in records(project, "passages")] == [

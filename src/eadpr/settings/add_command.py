@@ -17,8 +17,8 @@ def main(
     name: str = typer.Argument(..., help="The collection: lower-case letters, digits and '-'."),
     files: list[Path] = typer.Argument(
         None,
-        help="Passages and questions, told by their columns; a folder as BEIR's or MS MARCO's; SQuAD's JSON. Of a"
-        " collection that is there: its files.",
+        help="Passages and questions, told by their columns, or a table of both; a folder as BEIR's or MS MARCO's;"
+        " SQuAD's JSON; hf:NAME:CONFIG:SPLIT of the Hub. Of a collection that is there: its files.",
     ),
     passages: Path = typer.Option(
         None, help="CSV, TSV, JSONL or Parquet with text, and if wanted id and title; or a folder of documents."

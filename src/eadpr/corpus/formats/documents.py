@@ -23,7 +23,8 @@ def convert_documents(folder: Path, out: Path) -> tuple[Path, dict[str, int]]:
     """Write a file of passages in `out`. Returns it, and how many files are not read, by their endings or as hidden or
     empty, the most frequent first."""
     unread: Counter[str] = Counter()
-    return write_rows(out / "passages.jsonl", read_sections(folder, unread)), dict(unread.most_common())
+    file = write_rows(out / f"{folder.resolve().name}.passages.jsonl", read_sections(folder, unread))
+    return file, dict(unread.most_common())
 
 
 def _kind_of(path: Path, folder: Path) -> str:

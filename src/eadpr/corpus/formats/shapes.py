@@ -1,6 +1,7 @@
 """Recognise a new collection's layout, and write it as a user's own files.
 
-Files of passages and questions, BEIR's folder, TSVs as of MS MARCO, SQuAD's JSON, documents, tables of `datasets`.
+Files of passages and questions, or of both in one, BEIR's folder, TSVs as of MS MARCO, SQuAD's JSON, documents, tables
+of `datasets`.
 """
 
 import tempfile
@@ -8,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from eadpr.corpus.formats.columns import NAMES
 from eadpr.corpus.formats.documents import convert_documents
 from eadpr.corpus.formats.hugging_face import as_file
 from eadpr.corpus.formats.judged import convert_judged
 from eadpr.corpus.formats.own import OwnFiles, read_raw
 from eadpr.corpus.formats.squad import TESTS, convert_squad, is_squad
-
-ASKED = ("question", "query")  # columns of questions
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def recognise(
                 yield _name_files(*named, Path(scratch))
             elif len(paths) == 1 and paths[0].is_dir():
                 yield convert_judged(paths[0], Path(scratch))
-            elif all(map(is_squad, paths)):
+            elif all(map(is_squad, paths)) or all(_has(path, "question") and _has(path, "text") for path in paths):
                 yield convert_squad(paths, Path(scratch))
             else:
                 yield _name_files(*_tell_apart(paths), Path(scratch))
@@ -47,22 +47,22 @@ def recognise(
 def _tell_apart(paths: Sequence[Path]) -> tuple[Path, Path, Path | None]:
     """Return passages, questions, and questions to test with: files with a column of questions are questions, and of
     two the one with dev, test or valid in its name is to test with."""
-    asked = [path for path in paths if not path.is_dir() and _has_questions(path)]
+    asked = [path for path in paths if _has(path, "question")]
     passages = [path for path in paths if path not in asked]
     asked.sort(key=lambda path: TESTS.search(path.name) is not None)
     if len(passages) != 1 or not asked or len(asked) > 2 or (len(asked) == 2 and not TESTS.search(asked[1].name)):
         found = f"{len(passages)} without a column question or query, {len(asked)} with one"
         raise ValueError(
             f"{', '.join(map(str, paths))}: {found}; give one file or folder of passages and one of questions (or two,"
-            " one with dev, test or valid in its name), or say what they are, --passages and --questions; rows of"
-            " question, answers and text become such files by examples/own_data.py"
+            " one with dev, test or valid in its name), or say what they are, --passages and --questions; or give a"
+            " table alone whose rows have a question and, as text or context, its passage"
         )
     return passages[0], asked[0], asked[1] if len(asked) == 2 else None
 
 
-def _has_questions(path: Path) -> bool:
-    row = next(read_raw(path), None)
-    return row is not None and not row.fields.keys().isdisjoint(ASKED)
+def _has(path: Path, field: str) -> bool:
+    row = None if path.is_dir() else next(read_raw(path), None)
+    return row is not None and not row.fields.keys().isdisjoint(NAMES["probed"][field])
 
 
 def _name_files(passages: Path, questions: Path, test_questions: Path | None, out: Path) -> OwnFiles:

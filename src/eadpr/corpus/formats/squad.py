@@ -5,36 +5,43 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.file_rows import read_data, read_objects
-from eadpr.corpus.formats.own import OwnFiles, write_rows
+from eadpr.corpus.formats.own import OwnFiles, read_rows, write_rows
 from eadpr.corpus.rows import Row, RowError
 
 TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
+ASKED = ("id", "question", "answers", "answer_kind")  # of a table's row, the question's
+# Title, text and questions of each passage, None for one without an answer.
+Paragraphs = Iterator[tuple[str, str, list[dict[str, Any] | None]]]
 
 
 def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
-    """Write one file, or one to train on and one to test with, as a user's own files in `out`. Passages are called
-    `Title/number`, and questions without an answer are left out."""
+    """Write one file, or one to train on and one to test with, as a user's own files in `out`: SQuAD's JSON, or tables
+    whose rows have a question and its passage. Passages are called `Title/number`, and questions without an answer are
+    left out."""
+    squad = all(map(is_squad, paths))
+    read, description = (_read_paragraphs, "SQuAD's JSON") if squad else (_read_pairs, "questions with their passages")
     tests = [path for path in paths if TESTS.search(path.name)]
     if len(paths) > 2 or (len(paths) == 2 and len(tests) != 1):
         names = ", ".join(map(str, paths))
-        raise ValueError(f"{names}: give one SQuAD file, or two of which one has dev, test or valid in its name")
+        raise ValueError(f"{names}: give one such file, or two of which one has dev, test or valid in its name")
     ids: dict[tuple[str, str], str] = {}
     questions, unanswered = {}, 0
     for path in sorted(paths, key=tests.__contains__):
         split = "test" if path in tests and len(paths) == 2 else "train"
         rows: list[dict[str, Any]] = []
-        for title, text, paragraph in _read_paragraphs(path):
+        for title, text, asked in read(path):
             passage = ids.setdefault((title, text), f"{'_'.join(title.split())}/{len(ids) + 1}".removeprefix("/"))
-            answered = list(map(_read_question, filter(_has_answer, paragraph)))
-            rows += [row | {"positives": [passage] * len(row["answer_start"])} for row in answered]
-            unanswered += len(paragraph) - len(answered)
-        questions[split] = write_rows(out / f"questions-{split}.jsonl", rows)
+            answered = [row for row in asked if row]
+            rows += [row | {"positives": [passage] * len(row.get("answer_start", [0]))} for row in answered]
+            unanswered += len(asked) - len(answered)
+        questions[split] = write_rows(out / f"{path.stem}.questions.jsonl", rows)
     passages = ({"id": passage, "title": title, "text": text} for (title, text), passage in ids.items())
-    description = "SQuAD's JSON"
     if unanswered:
         description += f"; {unanswered:,} questions without an answer are left out"
-    return OwnFiles(write_rows(out / "passages.jsonl", passages), questions, description=description)
+    file = out / questions["train"].name.replace(".questions.", ".passages.")
+    return OwnFiles(write_rows(file, passages), questions, description=description)
 
 
 def is_squad(path: Path) -> bool:
@@ -49,17 +56,25 @@ def is_squad(path: Path) -> bool:
 
 def read_answered(path: Path) -> Iterator[dict[str, Any]]:
     """Read id, question, answers, title and text of every question that has an answer."""
-    for title, text, paragraph in _read_paragraphs(path):
-        for row in filter(_has_answer, paragraph):
-            yield _read_question(row) | {"title": title, "text": text}
+    for title, text, asked in _read_paragraphs(path):
+        yield from (row | {"title": title, "text": text} for row in asked if row)
 
 
-def _read_paragraphs(path: Path) -> Iterator[tuple[str, str, list[Row]]]:
-    """Yield title, text and questions of each paragraph."""
+def _read_paragraphs(path: Path) -> Paragraphs:
     for article in read_data(path).objects("data"):
-        title = "" if article.fields.get("title") is None else article.text("title", empty=True)
         for paragraph in article.objects("paragraphs"):
-            yield title, paragraph.text("context", empty=True), paragraph.objects("qas")
+            asked = [_read_question(row) if _has_answer(row) else None for row in paragraph.objects("qas")]
+            yield _title(article), paragraph.text("context", empty=True), asked
+
+
+def _read_pairs(path: Path) -> Paragraphs:
+    for row in read_rows(path, Columns("probed", {})):
+        question = {name: row.fields[name] for name in ASKED if name in row.fields}
+        yield _title(row), row.text("text", empty=True), [question if question.get("answers", True) else None]
+
+
+def _title(row: Row) -> str:
+    return "" if row.fields.get("title") is None else row.text("title", empty=True)
 
 
 def _has_answer(row: Row) -> bool:
