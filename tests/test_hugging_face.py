@@ -64,9 +64,7 @@ def test_a_name_of_the_hub_is_a_table(tmp_path):
     with hub(files) as http:
         home = {"HF_ENDPOINT": f"http://127.0.0.1:{http.server_port}", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
         read, refused = (
-            subprocess.run(
-                [sys.executable, "-c", READ, name], env=os.environ | home, capture_output=True, text=True, check=False
-            )
+            subprocess.run([sys.executable, "-c", READ, name], env=os.environ | home, capture_output=True, text=True)
             for name in ("hf:org/qa:default:test", "hf:org/qa")
         )
     assert "'question': 'Where did Ada live?'" in read.stdout, read.stderr

@@ -100,8 +100,11 @@ def test_the_command_gathers_what_users_call(installed, tmp_path):
     words = {"COMP_WORDS": "eadpr prob", "COMP_CWORD": "1", "_EADPR_COMPLETE": "complete_bash"}
     assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == ["probe-model"]
     files.write_json(tmp_path / "data" / "toy" / "records" / "report.json", {"sets": {"own/test": {}, "other/dev": {}}})
-    words |= {"COMP_WORDS": "eadpr export --set ow", "COMP_CWORD": "3"}
-    assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == ["own/test"]
+    files.write_json(tmp_path / "data" / "collections" / "toy.yaml", {})
+    begun = {"export --set ow": "own/test", "study --collection t": "toy", "publish --collection t": "toy"}
+    for command, name in begun.items():
+        words |= {"COMP_WORDS": f"eadpr {command}", "COMP_CWORD": "3"}
+        assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == [name]
 
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch, capsys):

@@ -99,9 +99,8 @@ def test_figures_of_another_processor_are_offered_as_ones_own_baseline(folder):
     metrics.write_text("1\n")
     params.write_text("a: 1\n")
     assert offer_baseline(metrics) == ""  # nothing is committed yet
-    author = ["-c", "user.email=test@example.org", "-c", "user.name=test"]
-    for command in (["add", "-A"], [*author, "commit", "-qm", "all"]):
-        subprocess.run(["git", *command], check=True)
+    for words in ("add -A", "-c user.email=a@b.c -c user.name=a commit -qm all"):
+        subprocess.run(["git", *words.split()], check=True)
     assert offer_baseline(metrics) == ""
     metrics.write_text("2\n")
     assert "git commit -m 'Figures of this machine' dvc.lock toy.json" in offer_baseline(metrics)

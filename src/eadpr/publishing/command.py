@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from eadpr.settings.user_command import names
+from eadpr.settings.user_command import COLLECTIONS, names
 
 
 def publish(
@@ -13,7 +13,7 @@ def publish(
     to: Path = typer.Option(..., help="New folder, written whole or not at all."),
     vectors: bool = typer.Option(False, "--vectors", help="Write the vectors of the collection's passages too."),
     license: str = typer.Option("other", help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0."),
-    collection: str = typer.Option(None, help="By default the one in params.yaml."),
+    collection: str = typer.Option(None, help="By default the one in params.yaml.", autocompletion=COLLECTIONS),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
 ) -> str:
     """Publish an arm as a folder that other libraries load: eadpr publish ARM --to FOLDER."""

@@ -6,9 +6,9 @@ from pathlib import Path
 import typer
 
 from eadpr.settings.command import active_collection
-from eadpr.settings.user_command import names
+from eadpr.settings.user_command import COLLECTIONS, names
 
-ARMS, COLLECTIONS = names("data/*/vectors/*"), names("data/collections/*.yaml")
+ARMS = names("data/*/vectors/*")
 
 
 def main(

@@ -42,3 +42,6 @@ def app(main: Callable[..., str | None]) -> typer.Typer:
 def names(pattern: str) -> Callable[[str], list[str]]:
     """Return a completion by the names of the files and folders that a pattern finds."""
     return lambda incomplete: sorted({path.stem for path in Path().glob(pattern) if path.stem.startswith(incomplete)})
+
+
+COLLECTIONS = names("data/collections/*.yaml")

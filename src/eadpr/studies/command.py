@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from eadpr.settings.user_command import COLLECTIONS
+
 
 def complete_studies(begun: str) -> list[str]:
     texts = (path.read_text(encoding="utf-8") for path in Path().glob("data/studies/*.yaml"))
@@ -14,7 +16,9 @@ def complete_studies(begun: str) -> list[str]:
 
 def main(
     name: str = typer.Argument(..., help="A study of data/studies.", autocompletion=complete_studies),
-    collection: str = typer.Option(None, help="The collection; by default the study's own, else that of params.yaml."),
+    collection: str = typer.Option(
+        None, help="By default the study's own, else that of params.yaml.", autocompletion=COLLECTIONS
+    ),
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
     show: bool = typer.Option(False, "--show", help="Print the command of DVC and exit."),
