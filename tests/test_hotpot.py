@@ -217,14 +217,11 @@ class TestRealFiles:
 
     def test_the_gold_evidence_is_every_supporting_sentence(self, sample):
         records, _ = sample
-        items = [item for split in ("train", "dev") for item in official_items(split)]
+        files = [SHARED / f"hotpot-sample/hotpot_{split}_distractor.json.gz" for split in ("train", "dev")]
+        items = [item for file in files for item in json.loads(gzip.decompress(file.read_bytes()))]
         passages = {p.id: p for p in rows(records, "passages")}
         contexts = [c for c in rows(records, "contexts") if c.gold]
         assert all(set(c.gold) <= set(passages[c.passage_id].sentences) for c in contexts)
         texts = Counter(passages[c.passage_id].text[start:end] for c in contexts for start, end in c.gold)
         named = (dict(item["context"])[title][i] for item in items for title, i in item["supporting_facts"])
         assert texts == Counter(re.sub(r"\s", " ", sentence) for sentence in named)
-
-
-def official_items(split: str) -> list[dict[str, Any]]:
-    return json.loads(gzip.decompress((SHARED / f"hotpot-sample/hotpot_{split}_distractor.json.gz").read_bytes()))

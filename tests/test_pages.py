@@ -6,6 +6,7 @@ import json
 import pkgutil
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,16 @@ def test_every_setting_of_params_stands_in_the_reference():
     assert f"### loss.tau1\n\n{tau1} `params.yaml`*\n" in page
     heads = "attention heads; at least 2, must divide width\n\n*integer ≥ 2, default `4`*\n"
     assert f"### annotator.build.heads\n\n{heads}" in page
+
+
+def test_the_reference_has_the_defaults_of_the_commit(tmp_path):
+    path, git = tmp_path / "params.yaml", ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.org"]
+    path.write_text("committed")
+    assert reference.committed(path) == "committed", "there is no repository"
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "a"]):
+        subprocess.run([*git, *words], check=True)
+    path.write_text("edited")
+    assert reference.committed(path) == "committed"
 
 
 def test_the_page_of_the_loss_says_what_the_code_gives():

@@ -16,7 +16,7 @@ from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Distractor, Example, SetMember
 from eadpr.training import contrastive, forward, loop
 from eadpr.training.arm import ArmInputs, ArmSettings, freeze_lower, train_arm
-from eadpr.training.config import Loss, Train
+from eadpr.training.config import Loss
 from eadpr.training.encoder import load, load_pair
 from eadpr.training.example_set import read_examples
 from eadpr.training.forward import encode
@@ -145,8 +145,9 @@ def test_a_frozen_encoder_keeps_its_bytes_and_the_other_learns(toy, tmp_path, si
 def test_a_frozen_encoder_drops_nothing_out(toy, monkeypatch):
     encoders = load_pair(toy / "base", SETTINGS)
     encoders.passage.requires_grad_(requires_grad=False)
-    task, batch = task_of(toy, TRAIN)
-    loop.take_step(TrainingState(encoders, TRAIN), task, batch)
+    batcher = batcher_of(toy)
+    task = contrastive.task(batcher, batcher, ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE), 4)
+    loop.take_step(TrainingState(encoders, TRAIN), task, batcher.sampled(0))
     assert (encoders.question.training, encoders.passage.training) == (True, False)
 
 
@@ -206,12 +207,6 @@ def test_validation_reads_its_texts_as_they_are(toy, tmp_path):
     for name, shuffle in (("a", False), ("b", True)):
         train(toy, tmp_path / name, steps=0, shuffle_questions=shuffle, shuffle_passages=shuffle)
     assert series(tmp_path / "a", "validation/nll") == series(tmp_path / "b", "validation/nll")
-
-
-def task_of(toy: Path, settings: Train):
-    batcher = batcher_of(toy)
-    task = contrastive.task(batcher, batcher, ArmSettings(EADPR, settings, SETTINGS, MACHINE), 4)
-    return task, batcher.sampled(0)
 
 
 def test_decay_spares_biases_and_norms(toy):
