@@ -46,7 +46,7 @@ def last_change() -> list[str]:
     """Return name and date of the last commit that changed code or settings, nothing without one."""
     try:
         return git("log", "-1", "--abbrev=7", "--format=%h %cs", "--", *SOURCES).split()
-    except ValueError:
+    except (ValueError, FileNotFoundError):  # no commit, or no git
         return []
 
 
