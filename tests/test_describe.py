@@ -1,7 +1,5 @@
 """Tables of a collection, over the collection of `tests.evaluated`."""
 
-from pathlib import Path
-
 import pytest
 
 from eadpr.storage import tables
@@ -10,7 +8,6 @@ from eadpr.studies import describe
 from tests.evaluated import QUESTIONS, cells, write_inputs
 
 pytestmark = pytest.mark.studies
-ROOT = Path(__file__).resolve().parents[1]
 RELATIONS = ["P1", "P2", None, "P1", "P1"]
 
 

@@ -114,15 +114,11 @@ def test_awareness_is_the_share_of_pairs_with_ties_against(by_arm):
     assert found["score_difference"] == 0.25  # of -0.5 and 1
 
 
-def with_relations(inputs, *relations):
-    path = inputs / "records" / "questions.parquet"
-    tables.write(path, Question, [q._replace(relation=r) for q, r in zip(QUESTIONS, relations, strict=True)])
-    return inputs
-
-
 def test_the_macro_average_counts_every_relation_alike(inputs):
     """Top-2 of dpr: q1 1 and q2 0 of P19, q3 1 of P20, q4 0 of P30. Pairs: q1 aware, q2 not; q4 aware; none of P20."""
-    _, report = evaluated(with_relations(inputs, "P19", "P19", "P20", "P30", None), "dpr")
+    of = zip(QUESTIONS, ("P19", "P19", "P20", "P30", None), strict=True)
+    tables.write(inputs / "records/questions.parquet", Question, [row._replace(relation=name) for row, name in of])
+    _, report = evaluated(inputs, "dpr")
     found = report["main/dev"]
     assert (found["top2"], found["macro"]["top2"]) == (0.5, 0.5)
     assert (found["top5"], found["macro"]["top5"]) == (0.75, pytest.approx((0.5 + 1 + 1) / 3, abs=1e-6))

@@ -63,10 +63,8 @@ def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
 
 
 def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
-    path = save(
-        tmp_path / "q.tsv", [{"question": "q", "answers": a} for a in ("one", "", "['x', \"y\"]", "('z',)", "[7]")]
-    )
-    assert [q.answers for q in questions(path)] == [["one"], [], ["x", "y"], ["z"], ["7"]]
+    rows = [{"question": "q", "answers": cell} for cell in ("one", "", "['x', \"y\"]", "('z',)", "[7]")]
+    assert [q.answers for q in questions(save(tmp_path / "q.tsv", rows))] == [["one"], [], ["x", "y"], ["z"], ["7"]]
 
 
 def test_grades_go_with_the_positives_in_cells_too(tmp_path):
@@ -211,8 +209,6 @@ def test_files_of_a_collection_that_is_there(project, files):
     assert params.read_text() == PARAMS
     with pytest.raises(ValueError, match=r"given has no file of that name; it has p\.tsv, q\.tsv"):
         add_files("given", [params], params=params)
-    with pytest.raises(ValueError, match=r"no collection 'other', in .* for files of your own give passages"):
-        add_files("other", files, params=params)
     (added.folder / "q.tsv").unlink()
     with pytest.raises(FileNotFoundError, match=r"also needs q\.tsv"):
         add_files("given", files[:1], params=params)
@@ -272,6 +268,22 @@ def test_the_command_says_what_comes_next(project, files):
     done = run(project, "bare", "--passages", passages, "--questions", asked)
     assert "without answers the evidence is the sentence that matters most to MODEL" in done.output
     assert done.output.endswith(f"next: dvc exp run {few.replace('mine', 'bare')} -S annotator.model=MODEL\n")
+
+
+def test_a_file_brought_in_again_is_read_before_it_replaces_the_earlier_one(project, files):
+    _, asked = files
+    run(project, "mine", *files)
+    copy, earlier = project / "data" / "sources" / "mine" / "q.tsv", asked.read_text()
+    asked.write_text(f"{earlier}what?\tWord1\tp40\n")
+    refused = str(run(project, "mine", asked).exception)
+    assert refused.startswith(f"{asked}, line 42: positive 0: passage id 'p40' is not in the corpus")
+    asked.write_text(f"{earlier}what?\tWord1\tp1\n")
+    assert run(project, "mine", asked, "--dry-run").output.endswith("add: nothing was written (--dry-run)\n")
+    assert copy.read_text() == earlier
+    done = run(project, "mine", asked).output
+    assert "each with a positive\nFew training questions (" in done
+    assert done.endswith(f" -S train.steps=100{BY_RULE}\n")
+    assert copy.read_text() == asked.read_text()
 
 
 def test_files_are_told_apart_by_their_columns_and_a_column_of_ids_is_offered(project, files):

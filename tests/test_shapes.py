@@ -129,10 +129,9 @@ def test_questions_that_are_trained_on_and_evaluated_are_counted(project, tmp_pa
     ("Text; 9", "several answers are a list"), ("A&amp;B", "HTML's entities are no text"), ("no", "in other words"),
 ])  # fmt: skip
 def test_answers_that_no_positive_holds_are_said(project, tmp_path, answer, cause):
-    asked = [
-        {"question": f"what {i}?", "answers": ["Text"] if i else answer, "positives": f"d{i % 5}"} for i in range(30)
-    ]
-    asked = [row | ({"answer_kind": "string"}) for row in asked]
+    row = {"answers": ["Text"], "answer_kind": "string"}
+    asked = [row | {"question": f"what {i}?", "positives": f"d{i % 5}"} for i in range(30)]
+    asked[0]["answers"] = answer
     folder = put(tmp_path, BEIR | {"q.jsonl": asked})
     said = added(project, "--passages", folder / "corpus.jsonl", "--questions", folder / "q.jsonl")
     assert "1 of 30 questions have positives that hold no answer (" in said
@@ -146,9 +145,9 @@ def test_what_would_not_be_read_is_refused(project, tmp_path):
     for others in ([given], own):
         refused(project, "--test-questions is for --passages and", *others, "--test-questions", given / "queries.jsonl")
     added(project, given)
-    for unread in (["--share", 0.3], ["--split-words", 50], ["--dry-run"], ["--columns", "text=body"]):
+    for unread in (["--share", 0.3], ["--split-words", 50], ["--columns", "text=body"]):
         done = run(project, "mine", given, *unread)
-        assert "mine is there already; --dry-run, --share, --split-words, columns are for" in str(done.exception)
+        assert "mine is there already; --share, --split-words, columns are for" in str(done.exception)
 
 
 @pytest.mark.parametrize(("files", "said"), [
@@ -232,22 +231,16 @@ def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, t
 
 
 def test_a_dry_run_shows_records_and_writes_nothing(project, tmp_path):
-    done = run(project, "mine", put(tmp_path / "beir", BEIR), "--dry-run")
-    assert done.exit_code == 0
-    assert "passage d0, title 'T0': 'Text 0.'" in done.output
-    assert "question q0: 'what 0?', answers [], positives ['d1', 'd0']" in done.output
+    said = added(project, put(tmp_path / "beir", BEIR), "--dry-run")
+    assert "passage d0, title 'T0': 'Text 0.'" in said
+    assert "question q0: 'what 0?', answers [], positives ['d1', 'd0']" in said
     assert written(project) == SETTINGS
 
 
 def test_gold_offsets_name_the_positives_of_questions_that_name_none(tmp_path):
-    put(
-        tmp_path,
-        {
-            "p.tsv": f'id\ttext\ttitle\n1\t"{PARIS}"\tP\n2\t"{LONDON}"\tL\n',
-            "q.csv": "Where?\t['London']\nWhen?\t['1815']\n",
-            "g.jsonl": [{"question": "Where?", "passage_id": "2", "answer": "London", "answer_start": 16}],
-        },
-    )
+    gold = {"question": "Where?", "passage_id": "2", "answer": "London", "answer_start": 16}
+    passages = f'id\ttext\ttitle\n1\t"{PARIS}"\tP\n2\t"{LONDON}"\tL\n'
+    put(tmp_path, {"p.tsv": passages, "q.csv": "Where?\t['London']\nWhen?\t['1815']\n", "g.jsonl": [gold]})
     of = {"set": "s", "split": "test"}
     files = [OF_PASSAGES, {"kind": "questions", "path": "q.csv", **of}, {"kind": "gold", "path": "g.jsonl", **of}]
     records, _ = prepared(tmp_path, *files, format="dpr")

@@ -17,13 +17,13 @@ from ruamel.yaml import YAML
 from eadpr.corpus.formats.own import OwnFiles, read_raw
 from eadpr.corpus.prepare import prepare
 from eadpr.corpus.rows import excerpt
-from eadpr.corpus.sources import Prepare, Source
+from eadpr.corpus.sources import BEGIN, Prepare
 from eadpr.report.notes import note_few
 from eadpr.runtime.files import replacing, write_text
 from eadpr.runtime.section import Sets
 from eadpr.settings.model import Collection
 from eadpr.settings.resolve import checked
-from eadpr.settings.yaml import TAKEN, collection_file, load
+from eadpr.settings.yaml import TAKEN, collection_file, load, of_collection
 from eadpr.storage import tables
 from eadpr.storage.records import Context, Passage, Question, SetMember
 
@@ -41,15 +41,16 @@ class Added(NamedTuple):
     """`file` describes the collection; where it `needs_annotator`, without `answers` to its training questions and
     without gold evidence, only a model of relevance can find evidence.
 
-    `report` counts passages and questions, and has examples of the records; empty for an old collection. `few` says
-    what it means that there are few questions, if there are.
+    `held_out` is the share of questions for testing, None where the files say. `report` counts passages and questions,
+    and has examples of the records; empty where no file was read. `few` says what it means that there are few
+    questions, if there are.
     """
 
     folder: Path
     file: Path
     answers: bool = True
     needs_annotator: bool = False
-    held_out: bool = False
+    held_out: float | None = None
     report: dict[str, Any] = {}
     few: str = ""
 
@@ -65,44 +66,43 @@ def add_own(
     values = load_values(name, params)
     if name in values["collections"]:
         raise ValueError(
-            f"collection {name!r} is in {_description(name, params)} already; add files, or take another name"
+            f"{name} is in {_description(name, params)} already; give its files alone, or take another name"
         )
-    block = _describe(inputs, share=share, split_words=split_words)
-    report = _read_files(block, values, inputs)
-    _check_sets(block, report, list(inputs.questions.values()))
-    sets = [report["sets"][set_name] for set_name in block["sets"]["train"]]
-    answers = any(counts["without_answers"] < counts["questions"] for counts in sets)
-    gold = any(counts["with_gold"] for counts in sets)
-    if not answers:
-        block["settings"] |= _without_answers("gold" if gold else "pseudo")
-    folder, file = _folder(name, params), collection_file(name, params=params)
+    paths, block = _by_name(inputs.paths), _describe(inputs, share=share, split_words=split_words)
+    file = collection_file(name, params=params)
+    added = _read_files(checked(Collection, block, f"collections.{name}."), values, paths, _folder(name, params), file)
+    if not added.answers:
+        block["settings"] |= _without_answers("pseudo" if added.needs_annotator else "gold")
     if not dry_run:
-        _copy(name, inputs.paths, params)
+        _copy(inputs.paths, added.folder)
         text = io.StringIO()
         YAML().dump(block, text)  # the form in which `dvc exp run -S` writes it, which then changes only what it sets
         write_text(file, SCHEMA + text.getvalue())
-    held_out = any("test_share" in entry for entry in block["source"]["files"])
-    few = note_few(report["sets"], Sets(**block["sets"]))
-    return Added(folder, file, answers, not answers and not gold, held_out, report, few)
+    return added
 
 
-def add_files(name: str, files: Sequence[Path], *, params: Path) -> Added:
-    """Copy the files that the collection's description names, all of which must be given or be there."""
+def add_files(name: str, files: Sequence[Path], *, params: Path, dry_run: bool = False) -> Added:
+    """Copy the files that the collection's description names, all of which must be given or be there.
+
+    A user's own are read first, with those that are there. With `dry_run` nothing is written.
+    """
     values = load_values(name, params)
-    if name not in values["collections"]:
-        raise ValueError(
-            f"there is no collection {name!r}, in {params} or in {collection_file(name, params=params)} (there are"
-            f" {', '.join(values['collections'])}); for files of your own give passages and questions"
-        )
     folder = _folder(name, params)
-    source = checked(Collection, values["collections"][name], f"collections.{name}.").source
-    expected, new = {entry.path for entry in source.files if entry.path is not None}, set(_by_name(files))
-    if unknown := sorted(new - expected):
-        names = ", ".join(sorted(expected)) or "only downloads"
-        raise ValueError(f"{unknown[0]}: {name} has no file of that name; it has {names}")
-    if missing := sorted(path for path in expected - new if not (folder / path).is_file()):
+    collection = checked(Collection, of_collection(values, name), f"collections.{name}.")
+    source, expected = collection.source, {file.path for file in collection.source.files if file.path is not None}
+    if unknown := [path for path in files if path.name not in expected]:
+        names = f"it has {', '.join(sorted(expected))}; rename yours" if expected else "it takes none"
+        raise ValueError(f"{unknown[0]}: {name} has no file of that name; {names}, or take another name than {name}")
+    new = _by_name(files)
+    if missing := sorted(path for path in expected - new.keys() if not (folder / path).is_file()):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
-    return Added(_copy(name, files, params), _description(name, params))
+    added = Added(folder, _description(name, params))
+    if source.format == "own" and not any(file.url or file.kind in BEGIN for file in source.files):
+        paths = {path: folder / path for path in expected} | new
+        added = _read_files(collection, values, paths, *added[:2])
+    if not dry_run:
+        _copy(files, folder)
+    return added
 
 
 def _without_answers(strategy: str) -> dict[str, Any]:
@@ -156,24 +156,32 @@ def load_values(name: str, params: Path) -> dict[str, Any]:
     raise ValueError(f"{name!r} cannot name a collection: {advice}")
 
 
-def _read_files(block: dict[str, Any], values: dict[str, Any], inputs: OwnFiles) -> dict[str, Any]:
-    """Read the files as the stage `prepare` will, so that errors in them are raised before anything changes."""
-    paths = _by_name(inputs.paths)
-    source = Source.model_validate(block["source"])
+def _read_files(
+    collection: Collection, values: Mapping[str, Any], paths: Mapping[str, Path], folder: Path, file: Path
+) -> Added:
+    """Read the files at `paths` as the stage `prepare` will, so that errors in them are raised before anything changes;
+    return what was read, for the collection's `folder` and the `file` that describes it."""
     # Where the files are now is no place that a collection may name, so the copies are not validated.
-    located = [file.model_copy(update={"path": str(paths[file.path])}) for file in source.files]
-    source = source.model_copy(update={"files": located})
-    settings = Prepare.model_validate(values["prepare"] | block["settings"].get("prepare", {}))
+    files = [entry.model_copy(update={"path": str(paths[entry.name])}) for entry in collection.source.files]
+    source, sets = collection.source.model_copy(update={"files": files}), collection.sets
+    settings = Prepare.model_validate(values["prepare"] | collection.settings.get("prepare", {}))
+    asked = [Path(entry.name) for entry in files if entry.kind == "questions"]
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         out = Path(scratch) / "records"
         report = prepare(source, settings, sources=Path(), raw=Path(), out=out)
-        offers = list(_offer_positives(inputs, report["columns"], out / "passages.parquet"))
-        return report | {"first": _examples(out), "in_both": _count_in_both(block, out), "offers": offers}
+        offers = list(_offer_positives(asked, report["columns"], out / "passages.parquet"))
+        report |= {"first": _examples(out), "in_both": _count_in_both(sets, out), "offers": offers}
+    _check_sets(sets, report, asked)
+    trained = [report["sets"][name] for name in sets.train]
+    answers = any(counts["without_answers"] < counts["questions"] for counts in trained)
+    gold = any(counts["with_gold"] for counts in trained)
+    held_out = next((entry.test_share for entry in files if entry.test_share), None)
+    return Added(folder, file, answers, not answers and not gold, held_out, report, note_few(report["sets"], sets))
 
 
-def _offer_positives(inputs: OwnFiles, columns: Mapping[str, Any], passages: Path) -> Iterator[str]:
+def _offer_positives(asked: Sequence[Path], columns: Mapping[str, Any], passages: Path) -> Iterator[str]:
     """Name the columns of questions that hold passages' ids, where none is read as the positives."""
-    files = {path: columns[path.name]["unread"] for path in inputs.questions.values()}
+    files = {path: columns[path.name]["unread"] for path in asked}
     if not any(files.values()) or any("positives" in columns[path.name]["read"] for path in files):
         return
     ids = {passage.id for passage in tables.rows(passages, Passage)}
@@ -196,10 +204,10 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
     return paths
 
 
-def _check_sets(block: dict[str, Any], report: dict[str, Any], files: Sequence[Path]) -> None:
+def _check_sets(sets: Sets, report: dict[str, Any], files: Sequence[Path]) -> None:
     """Raise ValueError for a set of training or evaluation without a question that a passage is right for."""
     names = " or ".join(map(str, files))
-    for question_set in (*block["sets"]["train"], *block["sets"]["evaluate"]):
+    for question_set in (*sets.train, *sets.evaluate):
         counts = report["sets"].get(question_set)
         if counts is None:
             reason = f"no question is in {question_set}; the columns set and split must be absent or say so"
@@ -215,16 +223,16 @@ def _check_sets(block: dict[str, Any], report: dict[str, Any], files: Sequence[P
             )
 
 
-def _count_in_both(block: dict[str, Any], records: Path) -> dict[str, int]:
+def _count_in_both(sets: Sets, records: Path) -> dict[str, int]:
     """Count the questions of each set of evaluation that are trained on too, word for word."""
     texts = {q.id: q.question.strip().lower() for q in tables.rows(records / "questions.parquet", Question)}
     by_set: dict[str, list[str]] = {}
     for member in tables.rows(records / "question_sets.parquet", SetMember):
         by_set.setdefault(f"{member.question_set}/{member.split}", []).append(texts[member.question_id])
-    train, evaluate = block["sets"]["train"], block["sets"]["evaluate"]
-    trained = {text for name in train for text in by_set.get(name, ())}
-    counts = {name: sum(map(trained.__contains__, by_set.get(name, ()))) for name in sorted({*evaluate} - {*train})}
-    return {name: count for name, count in counts.items() if count}
+    trained = {text for name in sets.train for text in by_set.get(name, ())}
+    tested = {*sets.evaluate} - {*sets.train}
+    counts = {name: sum(map(trained.__contains__, by_set.get(name, ()))) for name in tested}
+    return {name: count for name, count in sorted(counts.items()) if count}
 
 
 def _examples(records: Path) -> list[str]:
@@ -244,13 +252,11 @@ def _examples(records: Path) -> list[str]:
     return lines
 
 
-def _copy(name: str, files: Sequence[Path], params: Path) -> Path:
-    folder = _folder(name, params)
+def _copy(files: Sequence[Path], folder: Path) -> None:
     for path in files:
         if path.resolve() != (folder / path.name).resolve():  # else it was edited in place
             with replacing(folder / path.name) as temporary:
                 shutil.copyfile(path, temporary)
-    return folder
 
 
 def _folder(name: str, params: Path) -> Path:

@@ -46,16 +46,16 @@ def main(
     if test_questions and (files or share is not None):
         raise ValueError("--test-questions is for --passages and --questions alone, and none of these is then held out")
     if files and name in load_values(name, params)["collections"]:
-        if dry_run or columns or question_columns or split_words or share is not None:
-            raise ValueError(f"{name} is there already; --dry-run, --share, --split-words, columns are for a new one")
-        added = add_files(name, files, params=params)
+        if columns or question_columns or split_words or share is not None:
+            raise ValueError(f"{name} is there already; --share, --split-words, columns are for a new one")
+        added = add_files(name, files, params=params, dry_run=dry_run)
     else:
         share = SHARE if share is None else share
         with recognise(files or [], passages=passages, questions=questions, test_questions=test_questions) as inputs:
             inputs = inputs._replace(columns=parse_columns(columns), question_columns=parse_columns(question_columns))
             added = add_own(name, inputs, share=share, split_words=split_words, params=params, dry_run=dry_run)
         typer.echo(printable(inputs.description))
-    for line in _report_lines(added, share):
+    for line in _report_lines(added):
         typer.echo(printable(line))
     if dvc and not dry_run:
         track(added.folder, repository=params.absolute().parent)
@@ -64,7 +64,7 @@ def main(
         typer.echo(printable(line))
 
 
-def _report_lines(added: Any, share: float | None) -> Iterator[str]:
+def _report_lines(added: Any) -> Iterator[str]:
     from eadpr.runtime.terminal import counted
 
     report = added.report
@@ -97,7 +97,7 @@ def _report_lines(added: Any, share: float | None) -> Iterator[str]:
         yield f"{question_set}: {count:,} of its questions are trained on too, word for word; results will flatter"
     if added.held_out:
         how = "by the title of the first positive where one is given, else by question"
-        yield f"own/test is held out of the questions, about {share:.0%}, {how} (--share)"
+        yield f"own/test is held out of the questions, about {added.held_out:.0%}, {how} (--share)"
         if added.few:
             yield f"for a larger test set raise test_share in {added.file}, or give --test-questions and another name"
 
