@@ -29,18 +29,14 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def two(toy, tmp_path_factory):
     """What two processes trained."""
     out = tmp_path_factory.mktemp("two")
     given = LOOPBACK | {"EADPR_CACHE": str(tmp_path_factory.mktemp("cache")), "WORLD_SIZE": "2", processes.STARTED: "x"}
-    given |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}  # as torchrun tells its processes
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        given |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}  # as torchrun tells it
 
     def process(rank: int) -> subprocess.CompletedProcess:
         return forked_python.python("-m", "tests.trained_together", toy, out, **given, RANK=str(rank))

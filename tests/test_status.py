@@ -27,19 +27,25 @@ def test_a_stage_is_stale_by_its_own_inputs_and_may_run_behind_one_that_is(chang
     assert status.find_stale(STEPS, WRITTEN | changes) == (stale, later)
 
 
-def test_a_stage_that_never_ran_or_lost_an_output_is_stale():
+def test_a_stage_that_never_ran_or_lost_an_output_is_stale_and_nothing_is_built_where_all_did(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     new = Step("train@c", {"configs/c.json": None}, ["models/c"], [])
     lost = STEPS[1]._replace(reasons=["models/a is missing"])
     stale, later = status.find_stale([STEPS[0], lost, new, STEPS[3]], WRITTEN | {"configs/c.json": "c"})
     assert stale == {"train@a": ["models/a is missing"], "train@c": ["configs/c.json"]}
     assert later == ["report"]
+    (tmp_path / "models" / "c").mkdir(parents=True)  # of an earlier run
+    assert not status.is_unbuilt([STEPS[0], lost, new], stale)
+    assert status.is_unbuilt([lost, new], stale)
+    (tmp_path / "models" / "a").touch()
+    assert not status.is_unbuilt([lost, new], stale)
 
 
 PIPELINE = """
 stages:
   configs: {cmd: mkdir -p configs && cp params.yaml configs/copy.json, deps: [params.yaml], outs: [configs]}
   copy: {cmd: cat source configs/copy.json > copied, deps: [source, configs/copy.json], outs: [copied]}
-  count: {cmd: wc -l < copied > counted, deps: [copied], outs: [counted]}
+  count: {cmd: "wc -l < copied > counted${a}", deps: [copied], outs: ["counted${a}"]}
 """
 
 
@@ -49,16 +55,18 @@ def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeyp
         (tmp_path / name).write_text(text)
     for command in (["git", "init", "-q"], ["dvc", "init", "-q"], ["dvc", "repro", "-q"]):
         subprocess.run(command, check=True)
-    steps = status.read_steps()
+    params = {"a": 1}
+    steps = status.read_steps(params)
     assert [step.name for step in steps] == ["copy", "count"]
     assert steps[0].inputs["configs/copy.json"] == status.md5(b"a: 1\n")
     assert [step.reasons for step in steps] == [[], []]
 
     (tmp_path / "source").write_text("two\n")
-    (tmp_path / "counted").unlink()  # it is in DVC's cache
-    assert [step.reasons for step in status.read_steps()] == [["source"], []]
+    (tmp_path / "counted1").unlink()  # it is in DVC's cache
+    assert [step.reasons for step in status.read_steps(params)] == [["source"], []]
     subprocess.run(["rm", "-rf", ".dvc/cache"], check=True)
-    assert [step.reasons for step in status.read_steps()] == [["source"], ["counted is missing"]]
+    assert [step.reasons for step in status.read_steps(params)] == [["source"], ["counted1 is missing"]]
+    assert status.read_steps({"a": 2})[1].outputs == ["counted2"], "as `dvc exp run -S a=2` would write params.yaml"
 
 
 def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its_sources(tmp_path, monkeypatch):
