@@ -297,6 +297,8 @@ def test_files_are_told_apart_by_their_columns_and_a_column_of_ids_is_offered(pr
     done = run(project, "mine", tests, passages, asked, "--question-columns", "positives=gold", "--dry-run")
     assert "each with a positive\n" in done.output
     assert "1 without a column question or query, 0 with one; give one" in str(run(project, "mine", passages).exception)
+    typed = passages.with_name("pp.tsv")
+    assert str(run(project, "mine", typed, asked).exception) == f"{typed} does not exist; did you mean p.tsv?"
 
 
 def test_a_folder_that_dvc_does_not_add_is_named_with_what_dvc_said(tmp_path):

@@ -71,9 +71,8 @@ def test_stage_retrieve_keeps_the_sentences_that_search_shows(collection, tmp_pa
 
 
 def run(*words):
-    return (
-        CliRunner().invoke(user_command.app(search_command.main), list(map(str, words)), catch_exceptions=False).stdout
-    )
+    app = user_command.app(search_command.main)
+    return CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False).stdout
 
 
 def test_passages_come_as_vectors_or_tokens_rank_them_with_the_sentence_that_point_finds(collection):
@@ -118,11 +117,13 @@ def test_the_arm_is_the_preferred_one_of_those_encoded_else_the_first(collection
 def test_an_index_that_is_missing_or_of_other_passages_is_refused_with_what_to_run(collection):
     with pytest.raises(FileNotFoundError, match=r"models/eadpr.*run `dvc repro encode@eadpr` with collection: toy"):
         run("w1", "--arm", "eadpr")
+    with pytest.raises(FileNotFoundError, match=r"name another --arm, toy has the arms eadpr, late, dpr$"):
+        run("w1", "--arm", "nosuch")
     with pytest.raises(ValueError, match="the question is empty"):
         run(" ")
     small.write_records(collection / "records", small.passages(5), [small.question("q", "w1", ["w1"])], train=1)
     with pytest.raises(ValueError, match=r"vectors of other passages .*run `dvc repro`"):
         run("w1")
     Path("data/toy/configs/explore.json").unlink()
-    with pytest.raises(ValueError, match="known are none: run `dvc repro`"):
+    with pytest.raises(ValueError, match=r"'toy' was not measured \(measured: none\); data/collections has none"):
         run("w1")

@@ -35,8 +35,9 @@ def find_collection(data: Path, name: str) -> Path:
     """Return the collection's folder; raises ValueError where it was not measured."""
     available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
     if name not in available:
-        known = ", ".join(available) or "none: run `dvc repro`"
-        raise ValueError(f"--collection: {name!r} was not measured; known are {known}")
+        described, known = (data / "collections" / f"{name}.yaml").is_file(), ", ".join(available) or "none"
+        advice = "name it in params.yaml and run `eadpr repro`" if described else "data/collections has none"
+        raise ValueError(f"the collection {name!r} was not measured (measured: {known}); {advice}")
     return data / name
 
 
@@ -58,8 +59,11 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Ran
     model, vectors = (collection / name / arm for name in ("models", "vectors"))
     for path in (model, vectors):
         if not path.exists():
+            report, _ = read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets)
+            arms = [name for names in report.trainings.values() for name in names]
             make = f"run `dvc repro encode@{arm}` with collection: {collection.name} in params.yaml"
-            raise FileNotFoundError(f"{path} does not exist; name another --arm, or {make}")
+            advice = f"or {make}" if arm in arms else f"{collection.name} has the arms {', '.join(arms)}"
+            raise FileNotFoundError(f"{path} does not exist; name another --arm, {advice}")
     settings, _, hardware = read(collection / "configs/retrieve.json", retrieve=Retrieve, sets=Sets, machine=Machine)
     machine.settle(hardware)
     settings = settings.model_copy(update={"depth": k, "candidates": max(k, settings.candidates)})

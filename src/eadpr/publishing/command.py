@@ -19,11 +19,12 @@ def publish(
     """Publish an arm as a folder that other libraries load: eadpr publish ARM --to FOLDER."""
     from eadpr.publishing import card, folder
     from eadpr.report.notes import find_unmoved
-    from eadpr.settings.resolve import load
+    from eadpr.settings.yaml import load, of_collection
     from eadpr.studies import provenance
 
     values = load(params)
     source = Path("data") / (collection or values["collection"])
+    of_collection(values, source.name)  # refuses one that nothing describes
     about = card.describe_arm(values, source, arm, name=to.name, license=license)
     write_card = partial(card.write_card, about, source, vectors=vectors, commit=provenance.commit())
     folder.publish(arm, source, to, vectors=vectors, card=write_card)

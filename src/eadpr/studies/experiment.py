@@ -6,6 +6,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 import typer
@@ -26,7 +27,8 @@ def resolve(
     """Return the study, and the overrides that make its parameters; raises ValueError where it cannot run."""
     values, studies = load(PARAMS), read_studies(STUDIES)
     if name not in studies:
-        raise ValueError(f"{STUDIES} has no study {name!r}; it has {', '.join(studies)}")
+        near = [study for study in studies if Path(name).stem in study] or get_close_matches(name, studies) or studies
+        raise ValueError(f"{STUDIES} has no study {name!r}; try {', '.join(near)}")
     study = studies[name]
     if collection is not None:
         study = study.model_copy(update={"settings": study.settings | {"collection": collection}})

@@ -17,6 +17,7 @@ import torch
 from eadpr.corpus.formats import own
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.documents import convert_documents
+from eadpr.corpus.formats.hugging_face import as_file
 from eadpr.corpus.pieces import cut_passages
 from eadpr.corpus.rows import check_passages, digest
 from eadpr.runtime import files, machine
@@ -50,7 +51,7 @@ Task = tuple[Passage, Span]  # a sentence to ask about
 def read_passages(source: Path, columns: Mapping[str, str], split_words: int | None) -> list[Passage]:
     """Read a folder of documents, or a file of passages, as `eadpr add` does."""
     with TemporaryDirectory() as scratch:
-        path = convert_documents(source, Path(scratch))[0] if source.is_dir() else source
+        path = convert_documents(source, Path(scratch))[0] if source.is_dir() else as_file(source, Path(scratch))
         rows = check_passages(own.read_passages(path, Columns("passages", columns)))
         return [Passage(*row[1:4], None) for row in (cut_passages(rows, split_words) if split_words else rows)]
 

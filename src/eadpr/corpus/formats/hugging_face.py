@@ -1,6 +1,7 @@
 """Tables of Hugging Face's `datasets`: hf:NAME[:CONFIG[:SPLIT]] of the Hub, and folders that the package saved."""
 
 import re
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,9 +12,13 @@ def as_file(path: Path, out: Path) -> Path:
     """Write a table of `datasets` as a file in the folder `out`, fields of structs as columns (`answers.text`), and
     return it; return any other file as it is.
 
-    Raises ValueError where the table cannot be had or is several splits, and without the package.
+    Raises FileNotFoundError where there is no file or folder, ValueError where the table cannot be had or is several
+    splits, and without the package.
     """
     of_hub = str(path).startswith(HUB)
+    if not of_hub and not path.exists():
+        near = get_close_matches(path.name, [other.name for other in path.parent.glob("*")], 1)
+        raise FileNotFoundError(f"{path} does not exist" + (f"; did you mean {near[0]}?" if near else ""))
     if not of_hub and not any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         return path
     if not find_spec("datasets"):
