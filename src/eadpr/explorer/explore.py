@@ -33,22 +33,22 @@ def run(
 
     `about` may name a commit, its date, edits since, and settings changed from the defaults (`provenance`).
     """
-    shown = [names[0] for names in settings.rows.values()]
+    arms = [names[0] for names in settings.rows.values()]
     questions = load_questions(inputs.records, sets.evaluate)
-    rankings = [gather.read_ranking(inputs.rankings / name / "evaluate.parquet", questions, DEPTH) for name in shown]
+    rankings = [gather.read_ranking(inputs.rankings / name / "evaluate.parquet", questions, DEPTH) for name in arms]
     numbers = {}
     records = list(read_questions(inputs.records / "questions.parquet", questions.ids.to_pylist()))
-    details = list(gather.details(inputs, shown, records, rankings, settings, numbers))
+    details = list(gather.details(inputs, arms, records, rankings, settings, numbers))
     data = {
         "collection": collection,
         "depth": DEPTH,
         "about": {**about, "bases": settings.bases, "seeds": settings.seeds},
-        "arms": shown,
-        "descriptions": [words.describe_ranking(name, settings) for name in shown],
+        "arms": arms,
+        "descriptions": [words.describe_ranking(name, settings) for name in arms],
         "evidence": words.EVIDENCE.get(settings.strategy, f"evidence: what “{settings.strategy}” takes for it"),
         "forms": {name: words.explain_form(name) for form in words.FORMS for name in (form, f"{form}{CUT}")},
         **_question_columns(questions, records),
-        **_measures(inputs, shown, questions, settings),
+        **_measures(inputs, arms, questions, settings),
     }
     store = PassageStore(inputs.records / "passages.parquet")
     rows = store.rows([*numbers])
@@ -56,7 +56,7 @@ def run(
     page = make_page(collection, about.get("date", ""), data, details, texts)
     with files.replacing(out) as temporary:
         temporary.write_bytes(page)
-    return f"{len(questions.ids):,} questions, {len(shown)} rankings, {len(page) / 1e6:.1f} MB in {out}"
+    return f"{len(questions.ids):,} questions, {len(arms)} rankings, {len(page) / 1e6:.1f} MB in {out}"
 
 
 def _question_columns(questions: MeasuredQuestions, records: Sequence[Question]) -> dict[str, Any]:
@@ -78,21 +78,21 @@ def _question_columns(questions: MeasuredQuestions, records: Sequence[Question])
 
 
 def _measures(
-    inputs: gather.ExploreInputs, shown: Sequence[str], questions: MeasuredQuestions, settings: ReportArms
+    inputs: gather.ExploreInputs, arms: Sequence[str], questions: MeasuredQuestions, settings: ReportArms
 ) -> dict[str, Any]:
     """Return each question's first hits and values, and the overview."""
     rows = load_rows(inputs.outcomes, settings.rows, [*questions.members])
     present = rows.rows[rows.rows["by"] == ""]["metric"].unique().tolist()
     deepest = max(int(metric[3:]) for metric in present if metric.startswith("mrr"))
     columns = [metric for metric in settings.columns if metric in present]
-    outcomes = [Outcomes([inputs.outcomes / f"{name}.parquet"]) for name in shown]
+    outcomes = [Outcomes([inputs.outcomes / f"{name}.parquet"]) for name in arms]
     reciprocal = [_sum_values(ranking, questions, f"mrr{deepest}")["sums"] for ranking in outcomes]
     values = {}
     for metric in columns:
         if metric.startswith(("top", "mrr")) and int(metric[3:]) <= deepest:
             continue  # the page counts it from the first hits
         of_rankings = [_sum_values(ranking, questions, metric) for ranking in outcomes]
-        values[metric] = [[of["sums"].round(4).tolist(), of["counts"].tolist()] for of in of_rankings]
+        values[metric] = [[ranking["sums"].round(4).tolist(), ranking["counts"].tolist()] for ranking in of_rankings]
     return {
         "deepest": deepest,
         "rows": list(settings.rows),
@@ -114,8 +114,8 @@ def _make_overview(name: str, measured: MeasuredRows, settings: ReportArms) -> d
     def estimate(pairs: list[tuple[str, str | None]]) -> list[dict[str, list[float]]]:
         """Return by metric estimate, bounds and number of questions, for each row alone or with another."""
         sides = (
-            (read(row, metric), read(other, metric) if other else [], is_fixed(row, other))
-            for (row, other), metric in product(pairs, settings.columns)
+            (read(row, metric), read(reference, metric) if reference else [], is_fixed(row, reference))
+            for (row, reference), metric in product(pairs, settings.columns)
         )
         intervals: list[dict[str, list[float]]] = [{} for _ in pairs]
         cells = product(intervals, settings.columns)
@@ -125,10 +125,10 @@ def _make_overview(name: str, measured: MeasuredRows, settings: ReportArms) -> d
                 by_metric[metric] = [*(round(value, DIGITS) for value in (estimate, low, high)), n]
         return intervals
 
-    differences = zip(settings.comparisons, estimate(settings.comparisons), strict=True)
+    pairs = zip(settings.comparisons, estimate(settings.comparisons), strict=True)
     return {
         "means": dict(zip(settings.rows, estimate([(row, None) for row in settings.rows]), strict=True)),
-        "differences": [{"row": row, "with": other, "metrics": metrics} for (row, other), metrics in differences],
+        "differences": [{"row": row, "with": reference, "metrics": metrics} for (row, reference), metrics in pairs],
         "trainings": {row: len(names) for row, names in settings.rows.items()},
     }
 

@@ -159,12 +159,12 @@ def as_rows(rows: Any) -> Iterator[Row]:
     rows = getattr(rows, "to_pylist", getattr(rows, "to_dicts", lambda: rows))()  # of Arrow and polars
     if not isinstance(rows, Iterable) or isinstance(rows, str | Mapping):
         raise TypeError(f"{excerpt(rows)} is no table of rows; {KINDS}")
-    for number, given in enumerate(rows):
-        given = {"text": given} if isinstance(given, str) else given
-        if not isinstance(given, Mapping):
-            raise TypeError(f"row {number} is {excerpt(given)}, no dictionary; {KINDS}")
+    for number, row in enumerate(rows):
+        row = {"text": row} if isinstance(row, str) else row
+        if not isinstance(row, Mapping):
+            raise TypeError(f"row {number} is {excerpt(row)}, no dictionary; {KINDS}")
         fields: dict[str, Any] = {"title": "", "answer_kind": "string", "id": str(number), "passage_id": str(number)}
-        for name, value in given.items():
+        for name, value in row.items():
             if name not in fields or pd.isna(value) is not True:  # a table's empty cell: None, NaN or NA
                 value = list(value) if isinstance(value, tuple) else value
                 fields[name] = value.tolist() if hasattr(value, "tolist") else value

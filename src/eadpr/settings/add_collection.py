@@ -165,13 +165,13 @@ def _read_files(
     files = [entry.model_copy(update={"path": str(paths[entry.name])}) for entry in collection.source.files]
     source, sets = collection.source.model_copy(update={"files": files}), collection.sets
     settings = Prepare.model_validate(values["prepare"] | collection.settings.get("prepare", {}))
-    asked = [Path(entry.name) for entry in files if entry.kind == "questions"]
+    question_files = [Path(entry.name) for entry in files if entry.kind == "questions"]
     with tempfile.TemporaryDirectory(prefix="eadpr-add-") as scratch:
         out = Path(scratch) / "records"
         report = prepare(source, settings, sources=Path(), raw=Path(), out=out)
-        offers = list(_offer_positives(asked, report["columns"], out / "passages.parquet"))
+        offers = list(_offer_positives(question_files, report["columns"], out / "passages.parquet"))
         report |= {"first": _examples(out), "in_both": _count_in_both(sets, out), "offers": offers}
-    _check_sets(sets, report, asked)
+    _check_sets(sets, report, question_files)
     trained = [report["sets"][name] for name in sets.train]
     answers = any(counts["without_answers"] < counts["questions"] for counts in trained)
     gold = any(counts["with_gold"] for counts in trained)
@@ -179,9 +179,9 @@ def _read_files(
     return Added(folder, file, answers, not answers and not gold, held_out, report, note_few(report["sets"], sets))
 
 
-def _offer_positives(asked: Sequence[Path], columns: Mapping[str, Any], passages: Path) -> Iterator[str]:
+def _offer_positives(question_files: Sequence[Path], columns: Mapping[str, Any], passages: Path) -> Iterator[str]:
     """Name the columns of questions that hold passages' ids, where none is read as the positives."""
-    files = {path: columns[path.name]["unread"] for path in asked}
+    files = {path: columns[path.name]["unread"] for path in question_files}
     if not any(files.values()) or any("positives" in columns[path.name]["read"] for path in files):
         return
     ids = {passage.id for passage in tables.rows(passages, Passage)}

@@ -31,11 +31,11 @@ def convert_squad(paths: Sequence[Path], out: Path) -> OwnFiles:
     for path in sorted(paths, key=tests.__contains__):
         split = "test" if path in tests and len(paths) == 2 else "train"
         rows: list[dict[str, Any]] = []
-        for title, text, asked in read(path):
+        for title, text, items in read(path):
             passage = ids.setdefault((title, text), f"{'_'.join(title.split())}/{len(ids) + 1}".removeprefix("/"))
-            answered = [row for row in asked if row]
+            answered = [row for row in items if row]
             rows += [row | {"positives": [passage] * len(row.get("answer_start", [0]))} for row in answered]
-            unanswered += len(asked) - len(answered)
+            unanswered += len(items) - len(answered)
         questions[split] = write_rows(out / f"{path.stem}.questions.jsonl", rows)
     passages = ({"id": passage, "title": title, "text": text} for (title, text), passage in ids.items())
     if unanswered:
@@ -56,15 +56,15 @@ def is_squad(path: Path) -> bool:
 
 def read_answered(path: Path) -> Iterator[dict[str, Any]]:
     """Read id, question, answers, title and text of every question that has an answer."""
-    for title, text, asked in _read_paragraphs(path):
-        yield from (row | {"title": title, "text": text} for row in asked if row)
+    for title, text, items in _read_paragraphs(path):
+        yield from (row | {"title": title, "text": text} for row in items if row)
 
 
 def _read_paragraphs(path: Path) -> Paragraphs:
     for article in read_data(path).objects("data"):
         for paragraph in article.objects("paragraphs"):
-            asked = [_read_question(row) if _has_answer(row) else None for row in paragraph.objects("qas")]
-            yield _title(article), paragraph.text("context", empty=True), asked
+            items = [_read_question(row) if _has_answer(row) else None for row in paragraph.objects("qas")]
+            yield _title(article), paragraph.text("context", empty=True), items
 
 
 def _read_pairs(path: Path) -> Paragraphs:
