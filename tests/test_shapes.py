@@ -1,5 +1,6 @@
 """Collections in the shapes that people have: what is recognised, what it becomes, what is refused or not followed."""
 
+import datetime
 import json
 import re
 import shutil
@@ -7,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -168,6 +170,24 @@ def test_squads_paragraphs_are_passages_and_its_offsets_gold(project, tmp_path):
     found = {row["question_id"]: row for row in records(project, "contexts")}
     gold = {key: [LONDON[span["start"] : span["end"]] for span in row["gold"]] for key, row in found.items()}
     assert gold == {"a1": ["London"], "a2": ["1815"]}
+
+
+def test_a_table_of_questions_with_their_passages_keeps_splits_and_names_what_is_not_read(project, tmp_path):
+    """0 is an answer; what no JSON holds, such as a date, is in no one's way."""
+    row = {"context": "Text 1.", "day": datetime.date(2026, 1, 1), "answer_start": 3, "split": "train"}
+    rows = [row | {"query": f"{i}?", "answers": i, "split": "test" if i > 20 else "train"} for i in range(30)]
+    table = pa.Table.from_pylist([*rows, row | {"query": "?", "answers": None}])
+    pq.write_table(table, tmp_path / "t.parquet")
+    said = added(project, tmp_path / "t.parquet")
+    assert (
+        "with their passages; 1 questions without an answer are left out\nt.passages.jsonl: text, id, title\n" in said
+    )
+    assert "t.questions.jsonl: question, answers, positives, split; not read: day\n" in said
+    assert {line.partition(",")[0] for line in said.splitlines()} >= {
+        "own/train: 21 questions",
+        "own/test: 9 questions",
+    }
+    assert len(records(project, "passages")) == 1
 
 
 def test_rows_in_json_are_told_from_squad(project, tmp_path):

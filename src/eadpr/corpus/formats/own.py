@@ -52,7 +52,7 @@ class OwnFiles(NamedTuple):
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        file.writelines(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
     return path
 
 

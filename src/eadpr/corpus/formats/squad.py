@@ -7,11 +7,12 @@ from typing import Any
 
 from eadpr.corpus.formats.columns import Columns
 from eadpr.corpus.formats.file_rows import read_data, read_objects
-from eadpr.corpus.formats.own import OwnFiles, read_rows, write_rows
+from eadpr.corpus.formats.own import OwnFiles, read_raw, read_rows, write_rows
 from eadpr.corpus.rows import Row, RowError
 
 TESTS = re.compile(r"(^|[._-])(dev|test|valid|validation)([._-]|$)", re.IGNORECASE)
-ASKED = ("id", "question", "answers", "answer_kind")  # of a table's row, the question's
+PASSAGE = ("text", "title", "passage_id")  # fields of a table's row; all others are the question's
+UNREAD = ("positives", "grades", "answer_start", "evidence")  # of other passages, or in a form of their own
 # Title, text and questions of each passage, None for one without an answer.
 Paragraphs = Iterator[tuple[str, str, list[dict[str, Any] | None]]]
 
@@ -68,9 +69,13 @@ def _read_paragraphs(path: Path) -> Paragraphs:
 
 
 def _read_pairs(path: Path) -> Paragraphs:
-    for row in read_rows(path, Columns("probed", {})):
-        question = {name: row.fields[name] for name in ASKED if name in row.fields}
-        yield _title(row), row.text("text", empty=True), [question if question.get("answers", True) else None]
+    """Read a table; columns that are none of its fields go along, as sets and splits or to be named as not read."""
+    columns = Columns("probed", {})
+    for raw, row in zip(read_raw(path), read_rows(path, columns), strict=True):
+        fields = {name: value for name, value in raw.fields.items() if name not in columns.read.values()} | row.fields
+        question = {name: value for name, value in fields.items() if name not in (*PASSAGE, *UNREAD)}
+        unanswered = question.get("answers", "?") in (None, "", [])
+        yield _title(row), row.text("text", empty=True), [None if unanswered else question]
 
 
 def _title(row: Row) -> str:
