@@ -119,7 +119,8 @@ def test_heads_of_another_task_a_kept_buffer_and_no_pooler_are_taken(bert):
     published = BertForMaskedLM(encoder.config)
     published.bert.load_state_dict({k: v for k, v in encoder.state_dict().items() if "pooler" not in k})
     published.save_pretrained(bert)
-    reweighted(bert, lambda found: found.update({"bert.embeddings.position_ids": torch.arange(4)}))
+    buffers = {"bert.embeddings.position_ids": torch.arange(4), "cls.attn.bias": torch.ones(4).bool()}  # a mask
+    reweighted(bert, lambda found: found.update(buffers))
     loaded = load_whole(str(bert), "AutoModel", setting="base.model")[0]
     assert isinstance(loaded, Bert)
     assert torch.equal(loaded.embeddings.word_embeddings.weight, encoder.embeddings.word_embeddings.weight)

@@ -126,7 +126,8 @@ def _check_kinds(folder: Path, config: PreTrainedConfig) -> None:
         with safe_open(path, "pt") as file:
             kinds = {key: file.get_slice(key).get_dtype() for key in file.keys()}  # noqa: SIM118
         for key, kind in kinds.items():
-            if key.endswith(("weight", "bias")) and kind not in ("F16", "BF16", "F32", "F64"):
+            masks = ("BOOL", "U8") * key.endswith("bias")  # of GPT-2 and its kin
+            if key.endswith(("weight", "bias")) and kind not in ("F16", "BF16", "F32", "F64", *masks):
                 raise ValueError(f"{key} in {path.name} is of type {kind}; give the model before it was quantised")
 
 
