@@ -51,12 +51,14 @@ export function select(label, options, value, change) {
   return h("label", {}, h("span", {}, label), h("select", { change: (event) => change(event.target.value) }, made));
 }
 
-/* The class of a row's colour. The rows of the default run have those of DVC's plots (.dvc/plots), others come behind. */
+/* The class of a row's colour. The rows of the default run have those of DVC's plots (.dvc/plots), others come behind,
+   and those beyond the last colour take what rows of the default run would have that are not there. */
 const USUAL = ["bm25", "dpr", "eadpr", "eadpr-paper", "untrained"];
 
 export function series(data, row) {
-  const order = [...USUAL, ...data.rows.filter((name) => !USUAL.includes(name))];
-  return `series${order.indexOf(row) % 10}`;
+  const others = data.rows.filter((name) => !USUAL.includes(name));
+  const free = [5, 6, 7, 8, 9, ...USUAL.keys()].filter((i) => !data.rows.includes(USUAL[i]));
+  return `series${USUAL.includes(row) ? USUAL.indexOf(row) : free[others.indexOf(row) % free.length]}`;
 }
 
 export function swatch(data, row) {
