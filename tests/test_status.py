@@ -91,5 +91,10 @@ def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its
     name = provenance.git("rev-parse", "--short=7", "HEAD^")
     commit = {"commit": f"{name} with uncommitted changes", "date": "2026-01-01"}
     assert provenance.describe_run("new") == {**commit, "edits": edits, "changed": ["b.c=2"]}
+    new.write_text("[")
+    for words in ("add data", "-c user.email=a@b.c -c user.name=a commit -qm mistake"):
+        subprocess.run(["git", *words.split()], check=True)
+    new.write_text("settings: {}\n")
+    assert [*provenance.edits("new")][-1] == "data/collections/new.yaml, which cannot be read there"
     shutil.rmtree(".git")
     assert provenance.describe_run("own") == {"changed": ["b.c=2", "e=5"]}

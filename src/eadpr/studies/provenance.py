@@ -57,7 +57,12 @@ def edits(collection: str) -> Iterator[str]:
     for path in (PARAMS, DEFAULTS, COLLECTIONS / f"{collection}.yaml"):
         if not git("ls-tree", "HEAD", "--", str(path)):  # not committed yet
             continue
-        changes = make_overrides(read_yaml(path, git("show", f"HEAD:./{path}")), read_yaml(path))
+        try:
+            before = read_yaml(path, git("show", f"HEAD:./{path}"))
+        except ValueError:  # a mistake that was committed, and perhaps mended since
+            yield f"{path}, which cannot be read there"
+            continue
+        changes = make_overrides(before, read_yaml(path))
         place = "" if path == PARAMS else f"{path}:"
         yield from (place + change.removeprefix("++") for change in changes)
 
