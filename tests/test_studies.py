@@ -282,6 +282,7 @@ def test_an_override_that_is_no_setting_is_named(change):
     ("los.tau1=0.5", "did you mean loss.tau1?"),
     ("train.adam_eps=1", "train.adam_eps stands in defaults.yaml, not in params.yaml; write -S ++train.adam_eps=1"),
     ("src/defaults.yaml:loss.tau1=1", "a key stands here without its file; write -S ++loss.tau1=1"),
+    ("params.yaml:~arms.eadpr", "without its file; write -S ~arms.eadpr"),
 ])  # fmt: skip
 def test_a_key_in_the_wrong_place_is_answered_with_the_right_one(change, advice):
     with pytest.raises(ValueError, match=f"{re.escape(advice)}$"):

@@ -51,7 +51,8 @@ def _check_place(override: str, values: Mapping[str, Any]) -> None:
     key = override_key(change)
     if file or (key == override.partition("=")[0] and key in flatten(read_yaml(DEFAULTS)).keys() - flatten(values)):
         place = "a key stands here without its file" if file else f"{key} stands in {DEFAULTS.name}, not in {PARAMS}"
-        raise ValueError(f"-S {override}: {place}; write -S ++{change.lstrip('+~')}")
+        works = change if change.startswith("~") else f"++{change.lstrip('+')}"
+        raise ValueError(f"-S {override}: {place}; write -S {works}")
 
 
 def override_key(override: str) -> str:
