@@ -37,6 +37,8 @@ def test_a_stage_that_never_ran_or_lost_an_output_is_stale_and_nothing_is_built_
     (tmp_path / "models" / "c").mkdir(parents=True)  # of an earlier run
     assert not status.is_unbuilt([STEPS[0], lost, new], stale)
     assert status.is_unbuilt([lost, new], stale)
+    (tmp_path / "metrics").touch()  # which git keeps
+    assert status.is_unbuilt([lost._replace(outputs=["metrics"]), new], stale)
     (tmp_path / "models" / "a").touch()
     assert not status.is_unbuilt([lost, new], stale)
 

@@ -81,8 +81,13 @@ def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[st
 
 def is_unbuilt(steps: Iterable[Step], stale: Mapping[str, list[str]]) -> bool:
     """Tell whether each stage is stale and either not in dvc.lock or without its outputs."""
-    known = [step for step in steps if None not in step.inputs.values() and any(map(os.path.exists, step.outputs))]
+    known = [step for step in steps if None not in step.inputs.values() and any(map(is_there, step.outputs))]
     return bool(stale) and not known and all(step.name in stale for step in steps)
+
+
+def is_there(output: str) -> bool:
+    """Tell whether an output of a run exists. Git keeps those in metrics/, which a fresh clone so has."""
+    return os.path.exists(output) and not overlap(output, "metrics")
 
 
 def read_steps(params: dict[str, Any]) -> list[Step]:

@@ -43,8 +43,11 @@ def train_arm(
             f"{inputs.examples} holds no training examples (train.upsample {train.upsample}); see its report.json"
         )
     check_examples(training, inputs.examples, settings.loss)
-    if min(train.batch_size, len(training.questions)) == 1 and not train.hard_negatives:
-        raise ValueError("a batch of one question without hard negatives teaches nothing; raise train.batch_size")
+    alone = min(train.batch_size, len(training.questions)) == 1
+    if alone and not train.hard_negatives and not settings.loss.needs_distractors:
+        raise ValueError(
+            "one question without hard negatives teaches nothing; raise train.batch_size, or add questions"
+        )
     encoders = prepare_encoders(load_pair(inputs.init, settings.encoder), settings)
     batcher = Batcher(training, store, encoders, settings.loss, train, shuffle=True)
     validation_batcher = Batcher(validation, store, encoders, settings.loss, train)
