@@ -18,6 +18,7 @@ from eadpr.runtime.machine import Machine
 # Variables that `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
 SETTLED = (
     "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
 )  # fmt: skip
 CARRIED = (*SETTLED, "HF_HOME", "HF_HUB_OFFLINE", "EADPR_CACHE", "EADPR_MEMORY")
 RESTARTS = 10  # of an actor; Ray's default is endless, even for a shard that kills every actor
