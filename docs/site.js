@@ -1,4 +1,5 @@
-/* The theme puts a landmark without a name beside each block of code; for those who listen to a page they need one. */
-new MutationObserver(() =>
-  document.querySelectorAll(".md-code__nav").forEach((nav, i) => nav.setAttribute("aria-label", `Code ${i + 1}`)),
-).observe(document.body, { childList: true, subtree: true });
+/* What the theme makes beside blocks of code has no name, and a wide table cannot be scrolled by keys: mend both. */
+new MutationObserver(() => {
+  document.querySelectorAll(".md-code__nav").forEach((nav, i) => nav.setAttribute("aria-label", `Code ${i + 1}`));
+  document.querySelectorAll(".md-typeset__scrollwrap").forEach((table) => table.setAttribute("tabindex", "0"));
+}).observe(document.body, { childList: true, subtree: true });
