@@ -14,7 +14,7 @@ import typer
 from dvc.cli.parser import get_main_parser
 from jsonschema import Draft202012Validator
 
-from docs import one_batch, paper_tables, reference, schema, study_tables
+from docs import demo, one_batch, paper_tables, reference, schema, study_tables
 from docs.__main__ import MADE, check_nav, explained, linked, place, write
 from docs.numbers import share
 from eadpr.__main__ import COMMANDS
@@ -107,6 +107,13 @@ def test_the_site_holds_every_page(tmp_path):
     (tmp_path / "pages" / "gpu.md").unlink()
     with pytest.raises(ValueError, match=r"nav must name every page of the site, and no other: gpu\.md, howto/new\.md"):
         check_nav(tmp_path / "pages")
+
+
+def test_a_demonstration_of_other_figures_than_the_commits_is_refused():
+    metrics = json.loads((ROOT / "metrics" / "atlas.json").read_text(encoding="utf-8"))
+    for top1 in (metrics["dpr"].pop("top1") + 0.001, None):
+        with pytest.raises(ValueError, match=r"demo\.zlib: dpr has "):
+            demo.check(metrics | {"dpr": metrics["dpr"] | ({"top1": top1} if top1 else {})})
 
 
 def test_links_are_made_those_of_the_site():
