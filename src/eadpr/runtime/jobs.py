@@ -13,14 +13,13 @@ from typing import TypeVar
 import torch
 from torch.nn import Module, Parameter
 
-from eadpr.runtime import machine, parallel
+from eadpr.runtime import machine, parallel, ray_cluster
+from eadpr.runtime.machine import WORKERS
+from eadpr.runtime.ray_cluster import ADDRESS, Work
 
 Loaded = TypeVar("Loaded")  # a model, or a tuple or list of models and tokenizers
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
-Work = Callable[[int], Iterator[int]]  # makes a shard by its number and yields counts of finished units
-WORKERS = {"cpu": 1, "cuda": 3}  # on a GPU, one tokenises or writes while another computes
-ADDRESS = "EADPR_RAY"  # `local` for a cluster of this machine, else the address of one that it belongs to
 
 
 def make_shards(
@@ -29,8 +28,6 @@ def make_shards(
     """Make the shards with these numbers and yield counts of finished units (passages, pairs). `load` and `make`
     prepare a worker as in `map_pieces`; with Ray each actor calls both."""
     if os.environ.get(ADDRESS):
-        from eadpr.runtime import ray_cluster
-
         yield from ray_cluster.make_shards(os.environ[ADDRESS], lambda: make(load()), numbers, hardware)
     elif WORKERS[machine.device()] * len(machine.devices()) == 1:
         work = make(load())

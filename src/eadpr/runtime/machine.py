@@ -13,6 +13,8 @@ from pydantic import Field
 from eadpr.runtime import cache, files
 from eadpr.runtime.section import Section
 
+WORKERS = {"cpu": 1, "cuda": 3}  # a device; on a GPU, one tokenises or writes while another computes
+
 
 class Machine(Section):
     threads: int = Field(ge=1, le=1024)

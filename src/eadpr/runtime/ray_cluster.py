@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from types import ModuleType
 
 from eadpr.runtime import machine
-from eadpr.runtime.jobs import ADDRESS, WORKERS, Work
-from eadpr.runtime.machine import Machine
+from eadpr.runtime.machine import WORKERS, Machine
 
+Work = Callable[[int], Iterator[int]]  # makes a shard by its number and yields counts of finished units
+ADDRESS = "EADPR_RAY"  # `local` for a cluster of this machine, else the address of one that it belongs to
 # Variables that `machine.settle` sets: an actor imports torch, which reads them, before it can settle.
 SETTLED = (
     "CUBLAS_WORKSPACE_CONFIG", "OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM",
