@@ -287,13 +287,19 @@ def test_what_is_shown_is_downloaded(visit, tmp_path, fragment, name, expected):
 
 def test_the_demonstration_is_a_page_of_some_questions(visit, toy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made = tmp_path / "made.zlib"
+    made, means = tmp_path / "made.zlib", ("Overview", "section")
     made.write_bytes(zlib.compress(json.dumps(demo.shorten(demo.read(toy))).encode()))
     for has_page, data in enumerate((command.DATA, made)):
         monkeypatch.setattr(command, "DATA", data)
         assert ("own pages: reports/mine.html" in command.main(tmp_path / "demo.html", browse=False)) == has_page
         page = visit("", tmp_path / "demo.html")
         assert texts(page, ".note")[0].startswith("A demonstration: ")
+        for width, view, scroller in ((1024, *means), (1280, *means), (1280, "Questions", "details")):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.get_by_role("button", name=view, exact=True).click()
+            parts = f"[document.documentElement, ...document.querySelectorAll('main {scroller}')]"
+            assert page.evaluate(f"{parts}.every(part => part.scrollWidth <= part.clientWidth)"), (width, view)
+        page.get_by_role("button", name="Overview").click()
         page.get_by_role("button", name="An example of these").click()
         page.wait_for_selector(".why")
         files.write_text(tmp_path / "reports" / "mine.html", "")

@@ -54,7 +54,7 @@ function chrome() {
 
 function drawQuestions(typing) {
   table ||= new QuestionTable(data, go);
-  const wide = matchMedia("(min-width: 1000px)").matches; // else filters and measures are folded, above the questions
+  const wide = matchMedia("(min-width: 1280px)").matches; // else filters and measures are folded, above the questions
   const parts = {
     filters: () => filters(data, state, go),
     facets: () => facets(data, state, go),
