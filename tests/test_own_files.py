@@ -195,7 +195,7 @@ def test_bad_files_change_nothing(project, files):
     said = f"^{re.escape(str(asked))}, line 2: positive 0: passage id 'none-such' is not in the corpus"
     assert_refused(said, project, passages, asked)
     asked.write_text("question\tanswers\tsplit\n" + "".join(f"what {i}?\tWord{i}\ttrain\n" for i in range(40)))
-    assert_refused("leaves no question for test, .* a column split is taken as it is", project, passages, asked)
+    assert_refused("no question is left for test: a column split is taken as it is", project, passages, asked)
     asked.write_text("question\tanswers\tsplit\nwho?\tA\tdev\n")
     tests = save(passages.with_name("t.tsv"), [{"question": "what?", "answers": "A"}])
     said = r"q\.tsv or .*t\.tsv: no question is in own/train; the columns set and split must be absent"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from eadpr.corpus.rows import digest
 from eadpr.corpus.sources import File, Source
 from eadpr.settings.resolve import checked
 from eadpr.storage.records import Context, Passage, Question, SetMember
@@ -167,9 +168,20 @@ def test_whole_titles_are_held_out_and_a_new_question_moves_no_other(tmp_path):
     assert set(held_out(tmp_path, asked + said, 0.2).items()) - found.items() == {(q["question"], "dev") for q in said}
 
 
-def test_a_share_that_leaves_a_side_empty_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"a share of 0\.01 \(test_share\) leaves no question for test"):
-        held_out(tmp_path, [{"question": "what?", "positives": ["p1"]}], 0.01)
+@pytest.mark.parametrize("share", [0.01, 0.2, 0.5, 0.9])
+def test_of_two_titles_or_more_each_split_has_one(tmp_path, share):
+    """Those of the lowest draws are tested on, whatever the order of the rows."""
+    asked = [{"question": f"{text} {i}?", "positives": [f"p{i}"]} for i in (1, 5, 9) for text in ("what", "who")]
+    for some in (asked[:4], asked[2:], asked):
+        found = held_out(tmp_path, some, share)
+        assert found == held_out(tmp_path, some[::-1], share)
+        titles = {question["question"]: f"Title {int(question['positives'][0][1]) // 4}" for question in some}
+        draws = sorted({digest(title) for title in titles.values()})
+        tested = max(1, min(len(draws) - 1, sum(draw < share * 2**64 for draw in draws)))
+        assert found == {q: "test" if digest(titles[q]) in draws[:tested] else "train" for q in titles}
+    with pytest.raises(ValueError, match=r"no question is left for [a-z]+: .* give questions about another title too"):
+        held_out(tmp_path, asked[:2], share)
+    assert held_out(tmp_path, [*asked[:2], {"question": "x?", "split": "train"}], share)["what 1?"] == "test"
 
 
 @pytest.mark.parametrize(("fields", "said"), [

@@ -99,7 +99,8 @@ def _report_lines(added: Any) -> Iterator[str]:
         how = "by the title of the first positive where one is given, else by question"
         yield f"own/test is held out of the questions, about {added.held_out:.0%}, {how} (--share)"
         if added.few:
-            yield f"for a larger test set raise test_share in {added.file}, or give --test-questions and another name"
+            bring = "bring the files in under another name with --passages FILE --questions FILE --test-questions FILE"
+            yield f"for a larger test set raise test_share in {added.file}, or {bring}"
 
 
 def _next_steps(name: str, added: Any) -> Iterator[str]:
