@@ -35,9 +35,12 @@ pytestmark = pytest.mark.publishing
 QUESTIONS = ["where was ada born", " w1 w2’s w3 ", "capital w5 w6 w7"]
 TRAINED = {"encoder": {}, "loss": {"tau1": 1.0}, "train": {"steps": 5}}
 REPORT = {
-    "report": {"resamples": 200, "seed": 0, "confidence": 0.95, "columns": ["top1", "controlled_aa"], "trainings": {}},
+    "report": {
+        "resamples": 200, "seed": 0, "confidence": 0.95, "columns": ["top1", "controlled_aa"],
+        "trainings": {"arm": ["arm"], "dpr": ["dpr"]}, "baseline": "dpr", "compare": {},
+    },
     "sets": {"evaluate": ["t/dev"]},
-}
+}  # fmt: skip
 VALUES = {
     "active": {"arm": {"init": "base"}, "later": {"init": "tuned"}, "untrained": {"init": "base"}},
     "bases": {"base": {}}, "query_sides": {"tuned": {"of": "arm"}},
@@ -71,7 +74,7 @@ def make_of(at, question, passage, passages=None):
     values = [("top1", "q1", 1.0), ("top1", "q2", 0.0), ("top1", "q3", 1.0), ("top1", "q4", 1.0)]
     values += [("controlled_aa", "q1", 1.0), ("controlled_aa", "q1", 1.0), ("controlled_aa", "q2", 0.0)]
     outcomes = [Outcome("t/dev", question_id, "who", None, None, name, value) for name, question_id, value in values]
-    for row, measured in (("arm", outcomes), ("bm25", outcomes[1:2])):
+    for row, measured in (("arm", outcomes), ("bm25", outcomes[1:2]), ("dpr", outcomes[2:4])):
         tables.write(made / "outcomes" / f"{row}.parquet", Outcome, measured)
     write_json(made / "training" / "arm" / "metrics.json", {"steps": 5, "kept_step": 0})
     write_json(made / "configs" / "report.json", REPORT)
@@ -198,6 +201,7 @@ def test_a_published_encoder_has_the_vectors_that_it_has_in_the_pipeline(tmp_pat
     np.testing.assert_allclose(scores, np.diag(ours[0] @ ours[1][:3].T), atol=1e-4)
     text = (out / "README.md").read_text()
     assert ("which is their cosine" in text) == (question.settings.similarity == "cosine")
+    assert ("reports one with random weights" in text) == (kind != "qwen3")
     assert f"multiplied by {question.settings.loss_scale:g} in the loss" in text
 
 
@@ -230,11 +234,11 @@ def test_the_card_says_what_was_measured_and_trained_on(tmp_path, monkeypatch):
     (collections / "more.yaml").write_text(f"{SCHEMA}# More toys. Licence: MIT.\nsource: {{}}\n")
     publish(made, tmp_path / "published")
     found = ModelCard.load(tmp_path / "published" / "README.md")
-    assert re.search(r"(?m)^\| top-1 +\| +75\.0 \[.*\| +0\.0 \[", found.text)
-    assert re.search(r"(?m)^\| controlled AA \| +66\.7 \[.*\| +– \|$", found.text)
-    assert "| bm25, t/dev (1 question) |" in found.text
+    assert re.search(r"(?m)^\| top-1 +\| +75\.0 \[.*\| +100\.0 \[.*\| +0\.0 \[", found.text)
+    assert re.search(r"(?m)^\| controlled AA \| +66\.7 \[.*\| +– \| +– \|$", found.text)
+    assert "| dpr, t/dev (2 questions) | bm25, t/dev (1 question) |" in found.text
     assert "no validation was better than the one before the first step" in found.text
-    assert found.data.license == "other"
+    assert (found.data.license, "No licence is chosen" in found.text) == ("other", True)
     warned, used, trained = (found.text.index(said) for said in ("**Not for commercial use**", "## Use it", "Toys."))
     assert warned < used < trained
     assert "Licences: toys CC BY-NC 4.0; " in found.text

@@ -70,10 +70,11 @@ def describe_sources(collection: str) -> str:
 
 def measure_table(outcomes: Path, arm: str, report: Mapping[str, Any], sets: list[str]) -> str:
     """Return a table of the report's columns, computed with its settings. Each question set has a column for the arm,
-    one for BM25 and, if that is active, one for the untrained encoder."""
+    one for BM25 and, if they are active, for what the report compares the arm with and for the untrained encoder."""
     sampling = Sampling(**{name: report[name] for name in Sampling.model_fields})
     head, columns = ["%"], []
-    for name, row in product(sets, dict.fromkeys([arm, *{UNTRAINED} & {*report["trainings"]}, BM25])):
+    others = [row for row in (report["compare"].get(arm, report["baseline"]), UNTRAINED) if row in report["trainings"]]
+    for name, row in product(sets, dict.fromkeys([arm, *others, BM25])):
         table = Outcomes([outcomes / f"{row}.parquet"])
         sides = ((table.of_trainings(name, metric), [], False) for metric in report["columns"])
         intervals = [measured and measured.interval for measured in compare(sides, sampling)]
@@ -103,6 +104,7 @@ def write_card(
     optional = {
         "vectors": vectors, "forbidden": FORBIDS.search(f"{about['data']} {about['base']}"),
         "prompts": settings.prompts != NO_PROMPTS, "unmoved": find_unmoved(folder / "training", [about["arm"]]),
+        "undecided": about["license"] == "other", "pooler": isinstance(encoder.model, Bert),
     }  # fmt: skip
     blocks = {"always", settings.title, *(name for name, present in optional.items() if present)}
     blocks |= {"token"} if encoder.token_dim else {"vector", "one" if settings.shared else "two", settings.similarity}
