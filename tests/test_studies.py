@@ -279,7 +279,11 @@ def test_an_override_that_is_no_setting_is_named(change):
 
 
 @pytest.mark.parametrize(("change", "advice"), [
-    ("los.tau1=0.5", "did you mean loss.tau1?"),
+    ("los.tau1=0.5", "-S los.tau1=0.5: no setting los.tau1; did you mean loss.tau1?"),
+    ("~loss.tau9", "-S ~loss.tau9: no setting loss.tau9; did you mean loss.tau2?"),
+    ("zzz=1", "-S zzz=1: no setting zzz; params.yaml and src/eadpr/settings/defaults.yaml have all"),
+    ("train.adam_eps", "-S train.adam_eps: it has no value; write KEY=VALUE, as in loss.tau1=0.5"),
+    ("active.picl={}", "To append to your config use +active.picl={}"),
     ("train.adam_eps=1", "train.adam_eps stands in defaults.yaml, not in params.yaml; write -S ++train.adam_eps=1"),
     ("src/defaults.yaml:loss.tau1=1", "a key stands here without its file; write -S ++loss.tau1=1"),
     ("params.yaml:~arms.eadpr", "without its file; write -S ~arms.eadpr"),

@@ -38,18 +38,25 @@ def apply_overrides(overrides: Sequence[str], values: Mapping[str, Any]) -> dict
         except InvalidArgumentError as error:
             for override in overrides:
                 _check_place(override, values)
-            known = flatten(merged(read_yaml(DEFAULTS), values))
-            near = [get_close_matches(key, known, 1) for key in map(override_key, overrides) if key not in known]
-            meant = "".join(f"; did you mean {name}?" for names in near for name in names)
-            raise ValueError(f"{error}: {error.__cause__}{meant}") from error
+            raise ValueError(f"{error}: {error.__cause__}") from error
         return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _check_place(override: str, values: Mapping[str, Any]) -> None:
-    """Raise ValueError with what works where an override names a file, or a key that is in the file of defaults."""
+    """Raise ValueError with what works where an override has no value, names a file, or names a key that is no setting
+    or is in the file of defaults."""
     file, change = FILE.match(override).groups()
-    key = override_key(change)
-    if file or (key == override.partition("=")[0] and key in flatten(read_yaml(DEFAULTS)).keys() - flatten(values)):
+    key, every = override_key(change), merged(read_yaml(DEFAULTS), values)
+    section, name = [*key.split("."), ""][:2]
+    names = every.get(section)
+    plain = isinstance(names, Mapping) and not all(isinstance(value, Mapping) for value in names.values())
+    if not change.startswith("~") and not change.partition("=")[1]:
+        raise ValueError(f"-S {override}: it has no value; write KEY=VALUE, as in loss.tau1=0.5")
+    if names is None or (plain and name and name not in names):  # of a section that is not plain users name the entries
+        near = get_close_matches(key, flatten(every), 1, 0.75)
+        advice = f"did you mean {near[0]}?" if near else f"{PARAMS} and src/eadpr/settings/{DEFAULTS.name} have all"
+        raise ValueError(f"-S {override}: no setting {key}; {advice}")
+    if file or (key == override.partition("=")[0] and key in flatten(every).keys() - flatten(values)):
         place = "a key stands here without its file" if file else f"{key} stands in {DEFAULTS.name}, not in {PARAMS}"
         works = change if change.startswith("~") else f"++{change.lstrip('+')}"
         raise ValueError(f"-S {override}: {place}; write -S {works}")
