@@ -157,6 +157,9 @@ def test_a_model_that_scores_by_length_looks_aware_and_is_not():
         assert found[metric].interval.estimate == 1, metric
     assert found["aa"].interval.n == 2
     assert found["controlled_aa_evidence"].interval.estimate == 0, "the placebo is longer than the evidence"
+    few, enough = (table({"length": awareness(by_length, distractors([ROW] * count))}) for count in (29, 30))
+    assert ("(n=29)" in few, few.splitlines()[-1][:31]) == (True, "A share of fewer than 30 pairs ")
+    assert ("(n=30)" in enough, "fewer than" in enough) == (True, False)
 
 
 LATE = {"question": "When was she born?", "answers": ["1815"], "text": "She was old. Born 1815 was she.", "title": ""}
@@ -329,7 +332,7 @@ def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
     done = run(*words)
     assert done.exit_code == 0, done.exception
     assert "1 of 2 rows have no answer in their text" in done.stderr
-    header, _, *rows = done.stdout.splitlines()
+    header, _, *rows = done.stdout.partition("\n\n")[0].splitlines()
     assert "controlled AA-evidence" in header
     assert [row.split("|")[1].strip() for row in rows] == [str(arm), "bm25"]
     seen = []

@@ -11,6 +11,7 @@ from eadpr.evaluation.statistics import Interval, bound_equals, paired_bootstrap
 from eadpr.library.scorers import distinct, make_scorer
 from eadpr.library.texts import Rows, Texts, as_texts
 from eadpr.report import markdown
+from eadpr.report.tables import FEWEST
 
 # The metrics that compare variants of `Texts`.
 METRICS = (
@@ -89,7 +90,7 @@ def _measure(metric: str, scored: Scored, questions: Sequence[str], resamples: i
 def table(models: Mapping[str, Mapping[str, Awareness]]) -> str:
     """Return a Markdown table: a model per row, a metric per column, in %, with intervals and the number of pairs.
 
-    Below it stands how many pairs were left out, where any was.
+    Below it stands how many pairs were left out, where any was, and a warning of fewer than FEWEST pairs.
     """
     metrics = [metric for metric in METRICS if any(metric in results for results in models.values())]
     rows = [[name, *(cell(results.get(metric)) for metric in metrics)] for name, results in models.items()]
@@ -97,6 +98,8 @@ def table(models: Mapping[str, Mapping[str, Awareness]]) -> str:
     for name, results in models.items():
         if cut := [f"{result.cut:,} of {AWARENESS[metric].title}" for metric, result in results.items() if result.cut]:
             parts.append(f"Pairs left out, as {name} does not read as far as what was removed: {', '.join(cut)}.")
+    if any(result.interval.n < FEWEST for results in models.values() for result in results.values()):
+        parts.append(f"A share of fewer than {FEWEST} pairs (n) says little: give more rows of question and passage.")
     return "\n\n".join(parts)
 
 
