@@ -54,6 +54,18 @@ def test_where_there_is_a_gpu_stages_follow_one_another(folder, monkeypatch):
         run_changed()
 
 
+def test_a_stage_that_others_wait_for_begins_first(folder, monkeypatch):
+    monkeypatch.setattr(machine, "device", lambda: "cuda")  # one at a time
+    needs = {"c": "[]", "a": "[]", "b": "[]", "mined": "[b]"}
+    stages = [
+        f"  {name}: {{cmd: echo {name} >> order && touch {name}, deps: {deps}, outs: [{name}]}}\n"
+        for name, deps in needs.items()
+    ]
+    (folder / "dvc.yaml").write_text("stages:\n" + "".join(stages))
+    run_changed()
+    assert (folder / "order").read_text().split() == ["b", "mined", "c", "a"]
+
+
 def test_a_failed_stage_is_named_and_what_ran_beside_it_is_kept(folder):
     (folder / "wrong").touch()
     with pytest.raises(ChildProcessError, match=r"'right': failed to run: .* exited with 1"):

@@ -63,7 +63,7 @@ def run_changed() -> None:
     """Run the changed stages of dvc.yaml and what they need, until one fails, which ChildProcessError names."""
     from dvc.repo import Repo
     from dvc.stage import PipelineStage
-    from networkx import descendants
+    from networkx import ancestors, descendants
 
     os.environ[LINES] = "1"
     spawn = get_context("spawn")
@@ -80,7 +80,9 @@ def run_changed() -> None:
         while order.is_active():
             ready += order.get_ready()
             while ready and (not running or (len(running) < AT_ONCE and machine.device() == "cpu")):
-                stage = ready.pop(0)
+                # First those that most others wait for, such as an arm whose ranking another one learns from.
+                ready.sort(key=lambda stage: (len(ancestors(graph, stage)), stage.addressing))
+                stage = ready.pop()
                 with repo.lock:
                     changed = stage.changed()
                 if changed:
