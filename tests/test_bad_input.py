@@ -85,3 +85,12 @@ def test_ctrl_c_ends_a_command_without_a_traceback():
     with pytest.raises(SystemExit) as ended:
         commands.guard(interrupted)
     assert ended.value.code == 130
+
+
+@pytest.mark.parametrize("read", [commands.active_collection, lambda: params.load(Path("params.yaml"))])
+def test_outside_of_a_project_a_command_says_where_to_run_it(read, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        commands.guard(read)
+    said = "error: there is no params.yaml here; run this in the folder of the project, a clone of eadpr's repository\n"
+    assert capsys.readouterr().err == said

@@ -148,8 +148,6 @@ def locate(pattern: str, names: dict[str, str]) -> Path:
 
 def active_collection() -> str:
     """Return the collection that params.yaml names. Only its line is read, as parsing the file takes a second."""
-    if not PARAMS.is_file():
-        raise ValueError(f"there is no {PARAMS} here; go to the folder of the project, or give --collection")
     match = re.search(r"(?m)^collection: *([\"']?)([a-z0-9][a-z0-9_-]*)\1 *(#.*)?$", PARAMS.read_text(encoding="utf-8"))
     if not match:
         raise ValueError(f"{PARAMS}: collection: expected a name on the line of the key; give --collection")
@@ -173,6 +171,9 @@ def guard(work: Callable[[], object]) -> None:
 
 
 def format_error(error: BaseException) -> str:
-    """Format an error for the terminal: control characters escaped as in Python, long lines without their middle."""
+    """Format an error for the terminal: control characters escaped as in Python, long lines without their middle, and
+    what to do outside of a project."""
     text = printable(str(error) or "out of memory")
+    if isinstance(error, FileNotFoundError) and error.filename == str(PARAMS):
+        text = f"there is no {PARAMS} here; run this in the folder of the project, a clone of eadpr's repository"
     return re.sub(rf"(?m)^(.{{{LONGEST - 203}}}).+(.{{200}})$", r"\1 … \2", text)
