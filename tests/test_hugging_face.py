@@ -16,7 +16,8 @@ from tests.loopback import serving
 datasets = pytest.importorskip("datasets")
 pytestmark = pytest.mark.formats
 
-SQUAD = {"question": "Where did Ada live?", "context": "Ada lived in London.", "answers": {"text": ["London"]}}
+SQUAD = {"question": "Where did Ada live?", "context": "Ada lived in London.", "answers": {"text": ["London"] * 2}}
+SQUAD["answers"]["answer_start"] = [13, 13]
 PASSAGES = [{"id": "p1", "text": "Ada lived in London."}]
 QUESTIONS = [{"question": "Where did Ada live?", "answers": ["London"], "positives": ["p1"]}]
 COMMIT = "a" * 40
@@ -68,16 +69,16 @@ def test_a_name_of_the_hub_is_a_table(tmp_path):
             for name in ("hf:org/qa:default:test", "hf:org/qa")
         )
     assert "'question': 'Where did Ada live?'" in read.stdout, read.stderr
-    assert "'answers': ['London']" in read.stdout
-    asked = '{"question": "Where did Ada live?", "answers": ["London"], "positives": ["1"]}'
-    assert '{"id": "1", "title": "", "text": "Ada lived in London."}\n ' + asked in read.stdout
+    assert "'answers': ['London', 'London']" in read.stdout
+    asked = '{"question": "Where did Ada live?", "answers": ["London", "London"], "answer_start": [13], '
+    assert f'{{"id": "1", "title": "", "text": "Ada lived in London."}}\n {asked}"positives": ["1"]}}' in read.stdout
     assert "has the splits train, test; name one, hf:NAME:CONFIG:SPLIT" in refused.stderr
 
 
 def test_saved_tables_are_rows_passages_and_questions(tmp_path):
     datasets.Dataset.from_list([SQUAD]).save_to_disk(tmp_path / "squad")
     (row,) = read_rows(tmp_path / "squad")
-    assert (row["question"], row["answers"], row["text"]) == (SQUAD["question"], ["London"], SQUAD["context"])
+    assert (row["question"], row["answers"], row["text"]) == (SQUAD["question"], ["London"] * 2, SQUAD["context"])
     datasets.Dataset.from_list(PASSAGES).save_to_disk(tmp_path / "texts")
     splits = {name: datasets.Dataset.from_list(QUESTIONS) for name in ("train", "test")}
     datasets.DatasetDict(splits).save_to_disk(tmp_path / "asked")
