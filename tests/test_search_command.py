@@ -125,5 +125,8 @@ def test_an_index_that_is_missing_or_of_other_passages_is_refused_with_what_to_r
     with pytest.raises(ValueError, match=r"vectors of other passages .*run `dvc repro`"):
         run("w1")
     Path("data/toy/configs/explore.json").unlink()
-    with pytest.raises(ValueError, match=r"'toy' was not measured \(measured: none\); data/collections has none"):
+    with pytest.raises(ValueError, match=r"'toy' was not measured \(measured: none\); there is no .*/toy\.yaml$"):
+        run("w1")
+    write_json(Path("data/collections/toy.yaml"), {})
+    with pytest.raises(ValueError, match=r"\(measured: none\); `dvc exp run -S collection=toy` does it$"):
         run("w1")

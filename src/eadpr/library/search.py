@@ -35,8 +35,8 @@ def find_collection(data: Path, name: str) -> Path:
     """Return the collection's folder; raises ValueError where it was not measured."""
     available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
     if name not in available:
-        described, known = (data / "collections" / f"{name}.yaml").is_file(), ", ".join(available) or "none"
-        advice = "name it in params.yaml and run `eadpr repro`" if described else "data/collections has none"
+        file, known = data / "collections" / f"{name}.yaml", ", ".join(available) or "none"
+        advice = f"`dvc exp run -S collection={name}` does it" if file.is_file() else f"there is no {file}"
         raise ValueError(f"the collection {name!r} was not measured (measured: {known}); {advice}")
     return data / name
 

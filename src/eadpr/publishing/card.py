@@ -36,7 +36,8 @@ def describe_arm(
     `name` is what the card's snippets load. Raises ValueError for an inactive arm.
     """
     if arm not in values["active"]:
-        raise ValueError(f"{arm!r} is not an active arm ({', '.join(values['active'])}); add it to active")
+        kind = "no model but a ranking;" if arm in (BM25, *values["fused"]) else "no active arm; add it to active, or"
+        raise ValueError(f"{arm!r} is {kind} publish one of {', '.join(values['active'])}")
     entry = arm
     while entry not in values["bases"]:
         entry = values["active"][entry]["init"] if entry in values["active"] else values["query_sides"][entry]["of"]
