@@ -74,9 +74,8 @@ def _read_pairs(path: Path) -> Paragraphs:
     for raw, row in zip(read_raw(path), read_rows(path, columns), strict=True):
         fields = {name: value for name, value in raw.fields.items() if name not in columns.read.values()} | row.fields
         question = {name: value for name, value in fields.items() if name not in (*PASSAGE, *UNREAD)}
-        starts = question.pop("answers.answer_start", None)  # `datasets` has SQuAD's answers as a struct of lists
-        if starts not in (None, []):
-            starts = starts if isinstance(starts, list) else [starts]
+        if (starts := question.pop("answers.answer_start", None)) not in (None, []):
+            starts = starts if isinstance(starts, list) else [starts]  # SQuAD's answers are a struct of two lists there
             question["answer_start"] = list(dict.fromkeys(0 if start in (-1, None) else start for start in starts))
         unanswered = question.get("answers", "?") in (None, "", [])
         yield _title(row), row.text("text", empty=True), [None if unanswered else question]
