@@ -123,6 +123,23 @@ def sentence_states(states, title, text):
     return torch.stack(means)
 
 
+def in_sentences(text):
+    """Put a stop and a gap behind every fourth word, so that a sentence ends there."""
+    return re.sub(r"((?:w\d+ ){3}w\d+) ", r"\1.\n\n", text)
+
+
+def naive_scores(model, unit, asked, rows):
+    """Return the scores of questions and passages, and the vectors of each passage's parts."""
+    question_encoder, plain = (load(model, side, AUTO) for side in ("question", "passage"))
+    states = [states_of(plain, ids) for ids in plain.passage_ids([p.title for p in rows], [p.text for p in rows])]
+    question_ids = question_encoder.question_ids(asked)
+    questions = [states_of(question_encoder, ids) for ids in question_ids]
+    if unit == "sentence":
+        states = [sentence_states(read, row.title, row.text) for read, row in zip(states, rows, strict=True)]
+        questions = torch.from_numpy(embed(question_encoder, question_ids)).unsqueeze(1)
+    return naive(questions, states), states
+
+
 @pytest.mark.parametrize("form", ["pair", "joined"])
 @torch.no_grad()
 def test_a_sentence_begins_at_its_first_token_whatever_stands_before_the_text(tmp_path, form):
@@ -145,8 +162,7 @@ def test_a_sentence_begins_at_its_first_token_whatever_stands_before_the_text(tm
 @pytest.mark.parametrize("unit", ["token", "sentence"])
 @torch.no_grad()
 def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tmp_path, capsys, unit):
-    # Four words and a stop, and a gap, so that a sentence ends there; of a third of the passages the end is not read.
-    rows = [row._replace(text=re.sub(r"((?:w\d+ ){3}w\d+) ", r"\1.\n\n", row.text)) for row in small.passages()]
+    rows = [row._replace(text=in_sentences(row.text)) for row in small.passages()]  # of a third the end is not read
     asked = [small.question(f"q{i}", text, ["w1"]) for i, text in enumerate(["where was w3 w4", "w7", "w1 w9 born"])]
     records = small.write_records(tmp_path / "records", rows, asked, train=1)
     model = small.write_model(tmp_path / "model")
@@ -159,16 +175,10 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
     sets = Sets.model_validate(small.SETS)
     settings = Retrieve.model_validate(small.RETRIEVE | {"depth": 5, "candidates": len(rows)})
     retrieve(records, model, tmp_path / "vectors", tmp_path / "out", settings=settings, sets=sets, hardware=vectors[1])
-    question_encoder, plain = (load(model, side, AUTO) for side in ("question", "passage"))
-    states = [states_of(plain, ids) for ids in plain.passage_ids([p.title for p in rows], [p.text for p in rows])]
-    question_ids = question_encoder.question_ids([q.question for q in asked])
-    questions = [states_of(question_encoder, ids) for ids in question_ids]
+    expected, states = naive_scores(model, unit, [q.question for q in asked], rows)
     if unit == "sentence":
-        states = [sentence_states(read, row.title, row.text) for read, row in zip(states, rows, strict=True)]
-        questions = torch.from_numpy(embed(question_encoder, question_ids)).unsqueeze(1)
         left_out = sum(row.text.count("\n\n") + 1 for row in rows) - sum(map(len, states))
         assert f"by sentence: {left_out} sentences" in capsys.readouterr().err
-    expected = naive(questions, states)
     ranked = list(tables.rows(tmp_path / "out" / "evaluate.parquet", Ranked))
     for number in (1, 2):
         best = expected[number].topk(5)

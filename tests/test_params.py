@@ -174,6 +174,8 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
     assert endpoint["near_duplicates"]["generator"] == "endpoint"
     assert endpoint["endpoint"]["temperature"] == 0.5
     assert files["robustness.json"]["robustness"] == {"counts": [0, 20]}
+    by_part = params.configs(with_changes(values, {"arms.eadpr.encoder": {"unit": "token"}}))
+    assert by_part["robustness.json"]["robustness"] == {"counts": [0, 20], "candidates": 200}
     expected = {"dpr": ["dpr2"], "eadpr": ["eadpr"]}
     assert files["report.json"]["report"]["robustness"]["trainings"] == expected
     values["endpoint"]["temperature"] = 0.7

@@ -1,41 +1,48 @@
 """Near-duplicates in the corpus: ranks against a naive ranking of everything, and the report's numbers by hand."""
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from eadpr.evaluation.config import Evaluate
 from eadpr.evaluation.outcomes import MADE
 from eadpr.report.config import MeasuredBy
-from eadpr.robustness.config import NearDuplicate, Robustness
+from eadpr.robustness.config import Measurement, NearDuplicate
 from eadpr.robustness.evaluate import Joined, run
 from eadpr.robustness.report import report_robustness
 from eadpr.runtime import files
 from eadpr.runtime.machine import Machine
 from eadpr.runtime.section import Sets
+from eadpr.search import late
 from eadpr.search.config import Encode, Retrieve
 from eadpr.search.encode import embed, encode
+from eadpr.search.exact import Hits
 from eadpr.search.retrieve import retrieve
 from eadpr.search.vectors import Vectors
 from eadpr.storage import tables
 from eadpr.storage.records import Outcome, Passage, Positive, Ranked
 from eadpr.text.answers import has_answer
+from eadpr.training.config import AUTO
 from eadpr.training.encoder import load
 from tests import small_collection as small
 from tests.evaluated import REPORT, cells, write_outcomes
+from tests.test_late import in_sentences, naive_scores
 
 pytestmark = pytest.mark.robustness
 
-COUNTS = [0, 1, 3]
+COUNTS, CANDIDATES = [0, 1, 3], 1
 REPORTED = {"generator": "removed", "near_duplicates": 12}
 
 
 # The stage on a small collection with a random encoder
 
+PASSAGES = [row._replace(text=in_sentences(row.text)) for row in small.passages()]
 EVALUATE = Evaluate(top_k=[1, 2, 5], mrr_at=10, ndcg_at=5, recall_at=[5], all_at=[2])
 QUESTIONS = [
     small.question("train", "where", ["w1"]), small.question("a", "where was w1", ["w1"]),
@@ -43,7 +50,7 @@ QUESTIONS = [
     small.question("d", "w5 w6", []), small.question("e", "w8 was born w9", []),
 ]  # fmt: skip
 ENCODE, HARDWARE, SETS = Encode(**small.ENCODE), Machine(**small.MACHINE), Sets(**small.SETS)
-SETTINGS = (Robustness(counts=COUNTS), EVALUATE, ENCODE, SETS, HARDWARE)
+SETTINGS = (Measurement(counts=COUNTS, candidates=CANDIDATES), EVALUATE, ENCODE, SETS, HARDWARE)
 
 
 def write_near_duplicates(folder: Path, best_of_a: str) -> None:
@@ -53,11 +60,11 @@ def write_near_duplicates(folder: Path, best_of_a: str) -> None:
     counts, rows = {"a": 1, "b": 4, "c": 4, "d": 3}, []
     for question_id, count in counts.items():
         for number in range(count):
-            text = " ".join(rng.choice(small.WORDS[20:40], rng.integers(2, 12)))
+            text = in_sentences(" ".join(rng.choice(small.WORDS[20:40], rng.integers(2, 12))))
             text += {"b": " w1 w3", "d": " w5 w6"}.get(question_id, "")
             rows.append(NearDuplicate(question_id, "p3", number, "removed", "w2" if number else "", text))
-    same = next(passage for passage in small.passages() if "w5" in passage.text.split())
-    best = next(passage for passage in small.passages() if passage.id == best_of_a)
+    same = next(passage for passage in PASSAGES if "w5" in passage.text.split())
+    best = next(passage for passage in PASSAGES if passage.id == best_of_a)
     copied = {("d", 0): (same.title, same.text), ("b", 1): (best.title, f"{best.text} w1")}
     for i, row in enumerate(rows):
         title, text = copied.get((row.question_id, row.number), (row.title, row.text))
@@ -68,7 +75,7 @@ def write_near_duplicates(folder: Path, best_of_a: str) -> None:
 @pytest.fixture(scope="module")
 def arm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("arm")
-    records = small.write_records(folder / "records", small.passages(), QUESTIONS, train=1)
+    records = small.write_records(folder / "records", PASSAGES, QUESTIONS, train=1)
     model = small.write_model(folder / "model")
     encode(records / "passages.parquet", model, folder / "vectors", settings=ENCODE, hardware=HARDWARE)
     wanted = Retrieve(**small.RETRIEVE)
@@ -86,7 +93,7 @@ def arm(tmp_path_factory):
 
 def first_ranks(order: list[int], question, added: list[NearDuplicate], count: int) -> list[int]:
     """Of the rows of the corpus with all that was added behind it, best first: those that join, to the last rank."""
-    size = len(small.passages())
+    size = len(PASSAGES)
 
     def joins(near: NearDuplicate) -> bool:
         return near.number < count and not has_answer(question.answers, near.text, question.answer_kind)
@@ -96,8 +103,8 @@ def first_ranks(order: list[int], question, added: list[NearDuplicate], count: i
 
 def check_rankings(arm, folder: Path, expected: list[list[list[int]]]) -> None:
     """Rankings of the stage against ranks of rows, for each count but 0; rows behind the corpus's were added."""
-    joined, corpus = Joined(QUESTIONS[1:], arm.ranking, arm.model, EVALUATE.depth), small.passages()
-    joined.add(arm.near_duplicates, COUNTS[-1], folder, ENCODE, HARDWARE)
+    joined, corpus = Joined(QUESTIONS[1:], arm.ranking, arm.model, EVALUATE.depth), PASSAGES
+    joined.add(arm.near_duplicates, SETTINGS[0], folder, ENCODE, HARDWARE)
     for ranked, count in zip(expected[1:], COUNTS[1:], strict=True):
         rows = list(joined.rank(count))
         asked = zip(QUESTIONS[1:], ranked, strict=True)
@@ -112,7 +119,7 @@ def check_rankings(arm, folder: Path, expected: list[list[list[int]]]) -> None:
 def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None:
     """The outcomes are those of these ranks, a question each; one without answers is judged by passage id."""
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
-    corpus, found = small.passages(), {(o.question_id, o.metric): o.value for o in tables.rows(path, Outcome)}
+    corpus, found = PASSAGES, {(o.question_id, o.metric): o.value for o in tables.rows(path, Outcome)}
     for question, rows in zip(QUESTIONS[1:], ranked, strict=True):
         passages = [corpus[row] if row < len(corpus) else None for row in rows]
         hits = [
@@ -127,8 +134,23 @@ def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None
         assert found[question.id, "mrr10"] == pytest.approx(first)
 
 
-def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path):
-    """The corpus, then the near-duplicates, scored in float64 and sorted, without those that hold an answer."""
+def match_by(arm, unit: str, folder: Path) -> SimpleNamespace:
+    """The arm with another unit: a ranking by the parts of all passages."""
+    model = shutil.copytree(arm.model, folder / "model")
+    files.write_json(model / "encoder.json", files.read_json(model / "encoder.json") | {"unit": unit})
+    wanted = Retrieve(**small.RETRIEVE | {"candidates": len(PASSAGES)})
+    paths = (arm.records, model, arm.ranking.with_name("vectors"), folder / "ranking")
+    retrieve(*paths, settings=wanted, sets=SETS, hardware=HARDWARE)
+    return SimpleNamespace(**vars(arm) | {"model": model, "ranking": folder / "ranking"})
+
+
+@pytest.mark.parametrize("unit", ["passage", "sentence", "token"])
+@torch.no_grad()
+def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, tmp_path, monkeypatch, unit):
+    """The corpus, then the near-duplicates, scored in float64 and sorted, without those that hold an answer; by parts
+    with each question's best CANDIDATES near-duplicates of those that join, scored as if in another batch."""
+    arm, rescore = match_by(arm, unit, tmp_path / unit), late.rescore
+    monkeypatch.setattr(late, "rescore", lambda *a, **k: Hits((hits := rescore(*a, **k)).rows, hits.scores + 3e-7))
     run(*SETTINGS, **vars(arm), out=tmp_path / "out")
     rows = tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate)
     added = sorted((row for row in rows if row.number < COUNTS[-1]), key=lambda row: row.number)
@@ -137,14 +159,20 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     encode(tmp_path / "added.parquet", arm.model, tmp_path / "added", settings=ENCODE, hardware=HARDWARE)
     vectors = np.concatenate(
         [Vectors(folder).take(np.arange(n)) for folder, n in
-         ((arm.ranking.with_name("vectors"), len(small.passages())), (tmp_path / "added", len(added)))]
+         ((arm.near_duplicates.with_name("vectors"), len(PASSAGES)), (tmp_path / "added", len(added)))]
     )  # fmt: skip
-    encoder = load(arm.model, "question")
+    encoder = load(arm.model, "question", AUTO)
     vectors_of = embed(encoder, encoder.question_ids([q.question for q in QUESTIONS[1:]]))
-    scores = (vectors_of.astype(np.float64) @ vectors.astype(np.float64).T).astype(np.float32)
+    by_vector = scores = (vectors_of.astype(np.float64) @ vectors.astype(np.float64).T).astype(np.float32)
+    if unit != "passage":
+        scores = naive_scores(arm.model, unit, [q.question for q in QUESTIONS[1:]], [*PASSAGES, *passages])[0].numpy()
     orders, expected = [np.lexsort((np.arange(len(own)), -own)).tolist() for own in scores], []
     for count in COUNTS:
-        ranked = [first_ranks(o, q, added, count) for o, q in zip(orders, QUESTIONS[1:], strict=True)]
+        joining = [len(PASSAGES) + i for i, row in enumerate(added) if row.number < count]
+        most = len(joining) if unit == "passage" else CANDIDATES
+        left_out = [sorted(joining, key=lambda row: -own[row])[most:] for own in by_vector]
+        asked = zip(orders, left_out, QUESTIONS[1:], strict=True)
+        ranked = [first_ranks([row for row in o if row not in out], q, added, count) for o, out, q in asked]
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
         expected.append(ranked)
     check_rankings(arm, tmp_path / "joined", expected)
@@ -180,7 +208,7 @@ def test_the_report_by_hand(tmp_path):
         files.write_json(own / MADE, MADE_BY)
     settings = REPORT.model_copy(update={"robustness": MeasuredBy(by=["removed"], trainings=TRAININGS)})
     sets = Sets(train=[], evaluate=["main/dev"], annotator=[])
-    parts = report_robustness(tmp_path, settings, Robustness(counts=COUNTS), sets, tmp_path / "out", pd.DataFrame())
+    parts = report_robustness(tmp_path, settings, SETTINGS[0], sets, tmp_path / "out", pd.DataFrame())
     text = "\n\n".join(parts)
     assert "9 near-duplicates of 4 questions of all sets; 3 have all that were asked for, 1 have none. Dropped:" in text
     assert "(2 in all)" in text

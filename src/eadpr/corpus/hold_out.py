@@ -42,10 +42,9 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
         for split in _empty(connection, name):
             connection.execute(_MOVE.format(_NEAREST[split]), {"split": split, "file": name})
         if empty := _empty(connection, name):
-            raise ValueError(
-                f"{path}: no question is left for {empty[0]}: a column split is taken as it is, else titles are held"
-                " out whole; give questions about another title too, or write train or test in a column split"
-            )
+            reason = "a column split is taken as it is, else titles are held out whole"
+            advice = "give questions about another title too, or write train or test in a column split"
+            raise ValueError(f"{path}: no question is left for {empty[0]}: {reason}; {advice}")
 
 
 def _empty(connection: engine.Connection, file: str) -> list[str]:

@@ -42,10 +42,9 @@ def read_ranking(path: Path, questions: MeasuredQuestions, depth: int) -> Ranked
     rows = pq.read_table(path, filters=[("rank", "<=", depth)])
     rows = rows.filter(pc.is_in(rows["question_id"], value_set=questions.ids))
     if not rows.num_rows:
-        raise ValueError(
-            f"{path} has no passages for the {len(questions.ids):,} questions of the chosen sets: it ranks another"
-            " collection's, or other sets; name a set of sets.evaluate, or run `dvc repro`"
-        )
+        reason = f"no passages for the {len(questions.ids):,} questions of the chosen sets"
+        advice = "name a set of sets.evaluate, or run `dvc repro`"
+        raise ValueError(f"{path} has {reason}: it ranks another collection's, or other sets; {advice}")
     ranked, matched, sentences = defaultdict(list), {}, path.parent / SENTENCES
     for row in tables.rows(sentences, MatchedSentence) if sentences.exists() else ():
         matched[row.question_id, row.passage_id] = [row.start, row.end, round_score(row.score)]

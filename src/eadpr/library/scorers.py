@@ -42,9 +42,8 @@ def check_loadable(model: str | Path) -> str:
     if kind == VECTORS:
         read_description(str(model))
     elif not find_spec("sentence_transformers"):
-        raise ValueError(
-            f"{model} is a {kind}, which needs sentence-transformers; pip install 'eadpr[sentence-transformers]'"
-        )
+        advice = "pip install 'eadpr[sentence-transformers]'"
+        raise ValueError(f"{model} is a {kind}, which needs sentence-transformers; {advice}")
     return kind
 
 

@@ -33,10 +33,9 @@ def publish(arm: str, collection: Path, out: Path, *, vectors: bool, card: Calla
     settings = settings_of(model)
     by_token = settings.unit == "token"
     if settings.unit == "sentence" or (by_token and (vectors or not settings.shared)):
-        raise ValueError(
-            f"{model} matches each {settings.unit} (encoder.unit), and encoder.shared is {settings.shared}; published"
-            " can be: one vector of a passage, or tokens of one encoder (encoder.shared: true) without --vectors"
-        )
+        reason = f"matches each {settings.unit} (encoder.unit), and encoder.shared is {settings.shared}"
+        kinds = "one vector of a passage, or tokens of one encoder (encoder.shared: true) without --vectors"
+        raise ValueError(f"{model} {reason}; published can be: {kinds}")
     encoders = Encoders(load(model, "question", settings), load(model, "passage", settings))
     folders = ("", "") if settings.shared else SIDES
     with files.new_folder(out) as folder:

@@ -53,10 +53,9 @@ def train_reader(
     loop.set_dropout(reader, hidden=settings.dropout, attention=settings.attention_dropout)
     examples = make(reader, ranked, store, positives)
     if not len(examples):
-        raise ValueError(
-            f"{table}: none of the {len(ranked):,} training questions it ranks can be learnt from: none has an answer"
-            f" within {settings.section}.tokens of a ranked passage, or for `paths` hops; take another ranking or set"
-        )
+        none = f"none of the {len(ranked):,} training questions it ranks can be learnt from"
+        lacks = f"none has an answer within {settings.section}.tokens of a ranked passage, or for `paths` hops"
+        raise ValueError(f"{table}: {none}: {lacks}; take another ranking or set")
     sources = [records / "passages.parquet", records / "questions.parquet", table, init]
     sources += [positives / "positives.parquet", positives / "folds.parquet"]
     counts = {"questions": len(examples), "questions_left_out": len(ranked) - len(examples)}

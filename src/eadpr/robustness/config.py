@@ -42,3 +42,9 @@ class Robustness(Section):
     """How many near-duplicates per question join the corpus, one measurement each; 0 is what they are compared with."""
 
     counts: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(lambda counts: sorted({0, *counts}))]
+
+
+class Measurement(Robustness):
+    """The stage's settings: `configs` adds `retrieve.candidates` where sentences or tokens are the unit of an arm."""
+
+    candidates: int | None = Field(default=None, ge=1)

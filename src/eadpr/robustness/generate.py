@@ -101,10 +101,8 @@ def near_duplicates(
         candidates = generate(original, range(requested, end))
         for candidate in candidates:
             reason = find_defect(original.question, original.positive, candidate.text)
-            if reason is None and squash_spaces(candidate.text) in accepted:
-                reason = "repeated"
-            if reason:
-                dropped[reason] += 1
+            if reason or squash_spaces(candidate.text) in accepted:
+                dropped[reason or "repeated"] += 1
             else:
                 accepted[squash_spaces(candidate.text)] = candidate
         if len(candidates) < end - requested:

@@ -62,10 +62,8 @@ def list_changes(
         return measures.outcomes[f"{arm}, {count}"].of_trainings(name, metric)
 
     def read_change(arm: str, metric: str) -> Trainings:
-        changed = []
-        for without, with_most in zip(read(arm, 0, metric), read(arm, most, metric), strict=True):
-            changed.append(with_most.assign(sums=with_most["sums"] - without["sums"]))  # of the same questions
-        return changed
+        sides = zip(read(arm, 0, metric), read(arm, most, metric), strict=True)  # of the same questions
+        return [with_most.assign(sums=with_most["sums"] - without["sums"]) for without, with_most in sides]
 
     arms = settings.robustness.trainings
     for arm in arms:

@@ -33,9 +33,8 @@ def make_shards(address: str, make: Callable[[], Work], numbers: Sequence[int], 
         machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         room = sum(int(resources.get(kind, 0) / share) for resources in machines)
         if not room:
-            raise ValueError(
-                f"{ADDRESS}: the cluster has no room for {share:g} {kind}; lower machine.threads, or unset it"
-            )
+            reason = f"the cluster has no room for {share:g} {kind}"
+            raise ValueError(f"{ADDRESS}: {reason}; lower machine.threads, or unset it")
         options = {f"num_{kind.lower()}s": share, "max_restarts": RESTARTS, "max_task_retries": RESTARTS}
         remote = ray.remote(**options)(Actor)
         actors = [remote.remote(make, hardware, machine.device(), os.getcwd()) for _ in numbers[:room]]

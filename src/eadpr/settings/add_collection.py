@@ -65,9 +65,8 @@ def add_own(
     """
     values = load_values(name, params)
     if name in values["collections"]:
-        raise ValueError(
-            f"{name} is in {_description(name, params)} already; give its files alone, or take another name"
-        )
+        advice = "give its files alone, or take another name"
+        raise ValueError(f"{name} is in {_description(name, params)} already; {advice}")
     paths, block = _by_name(inputs.paths), _describe(inputs, share=share, split_words=split_words)
     file = collection_file(name, params=params)
     added = _read_files(checked(Collection, block, f"collections.{name}."), values, paths, _folder(name, params), file)
@@ -217,10 +216,9 @@ def _check_sets(sets: Sets, report: dict[str, Any], files: Sequence[Path]) -> No
             unread = dict.fromkeys(name for path in files for name in columns.get(path.name, {}).get("unread", ()))
             if unread:
                 advice = f"; not read are {', '.join(unread)}; say which one it is, --question-columns answers=COLUMN"
-            raise ValueError(
-                f"{names}: none of the {counts['questions']:,} questions of {question_set} has answers or positives, so"
-                f" that no passage is right for any; add a column answers (texts) or positives (passage ids){advice}"
-            )
+            lacks = f"none of the {counts['questions']:,} questions of {question_set} has answers or positives"
+            advice = f"add a column answers (texts) or positives (passage ids){advice}"
+            raise ValueError(f"{names}: {lacks}, so that no passage is right for any; {advice}")
 
 
 def _count_in_both(sets: Sets, records: Path) -> dict[str, int]:

@@ -200,15 +200,12 @@ def _check_multihop(who: str, entry: MultihopOf, config: Settings) -> None:
 
 
 def _check_units(layout: Layout, settings: Settings, models: Models) -> None:
-    """Sentences and tokens train, rank and are probed; what else takes an arm's vectors knows only one of a passage."""
-    by_part = [arm for arm, config in models["arms"].items() if config.encoder.unit != "passage"]
-    by_vector = [arm for arm in layout.active if arm not in by_part]
-    if by_part:
+    """Query sides and two hops know only one vector of a passage."""
+    by_vector = [arm for arm, config in models["arms"].items() if config.encoder.unit == "passage"]
+    if len(by_vector) < len(layout.active):
         _limit("retrieve.depth", settings.retrieve.depth, settings.retrieve.candidates, "retrieve.candidates")
     for name, entry in layout.query_sides.items():
         _require(f"query_sides.{name}.of", entry.of, by_vector, "another encoder.unit than passage")
-    for arm in layout.robustness.arms:
-        _require("robustness.arms", arm, by_vector, "another encoder.unit than passage")
     for name, config in models["multihop"].items():
         _require("encoder.unit", config.encoder.unit, ["passage"], f"multihop.{name}")
 

@@ -219,8 +219,7 @@ def _files(
 
 
 def _section(resolved: Settings, name: str) -> dict[str, Any]:
-    if name.endswith("_files"):
-        key = name.removesuffix("_files")
+    if (key := name.removesuffix("_files")) != name:
         return _model_files(key, getattr(resolved, key))
     return getattr(resolved, name).model_dump(by_alias=True)
 
@@ -231,13 +230,15 @@ def _shared_sections(
     """Return the sections that are the same for all entries, and not as they stand in params.yaml."""
     kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
     robustness = layout.robustness
+    by_part = any(models["arms"][arm].encoder.unit != "passage" for arm in robustness.arms)
     return {
         "source": collection.source.of_sets(collection.sets, settings.prepare).model_dump(by_alias=True),
         "sets": collection.sets.model_dump(by_alias=True),
         **{name: _section(settings, name) if name in kinds else None for name in ("atlas", "facts", "paq")},
         "endpoint": _section(settings, "endpoint") if settings.annotator.kind == "endpoint" else None,
         "report": settings.report.model_dump(by_alias=True) | _report_rows(layout, settings, models),
-        "robustness": {"counts": robustness.counts},
+        "robustness": {"counts": robustness.counts}
+        | ({"candidates": settings.retrieve.candidates} if by_part else {}),  # nothing new for runs without such arms
     }  # fmt: skip
 
 

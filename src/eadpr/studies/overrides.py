@@ -71,10 +71,9 @@ def check_effect(overrides: Sequence[str], values: Mapping[str, Any]) -> None:
     collection, local = values["collection"], own_settings(values)
     for override in overrides:
         if wins := [name for name in local if f"{name}.".startswith(f"{override_key(override)}.")]:
-            raise ValueError(
-                f"-S {override}: nothing reads it, as the collection {collection} has its own {', '.join(wins)}; write"
-                f" -S ++collections.{collection}.settings.{override.lstrip('+~')}"
-            )
+            reason = f"nothing reads it, as the collection {collection} has its own {', '.join(wins)}"
+            works = f"-S ++collections.{collection}.settings.{override.lstrip('+~')}"
+            raise ValueError(f"-S {override}: {reason}; write {works}")
 
 
 def _literal(value: Any) -> str:

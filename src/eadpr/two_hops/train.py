@@ -31,10 +31,8 @@ def train_multihop(inputs: ArmInputs, out: Path, logs: Path, settings: ArmSettin
         for role in ("train", "validation")
     )
     if not training.examples.questions:
-        raise ValueError(
-            f"{inputs.examples} holds no question with both hops ({training.left_out} lack one); set examples.positive:"
-            " each"
-        )
+        reason = f"holds no question with both hops ({training.left_out} lack one)"
+        raise ValueError(f"{inputs.examples} {reason}; set examples.positive: each")
     arm.check_examples(training.examples, inputs.examples, settings.loss)
     pair = load_pair(inputs.init, settings.encoder.model_copy(update={"shared": two_hop.shared}))
     encoders = arm.prepare_encoders(pair, settings)

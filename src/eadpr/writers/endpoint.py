@@ -90,10 +90,8 @@ def read_key(variable: str | None) -> str | None:
         return None
     if key := os.environ.get(variable, "").strip():
         return key
-    raise ValueError(
-        f"key_variable: the environment variable {variable} is not set; set it to your key, or name no key_variable for"
-        " a server that wants none (in params.yaml endpoint.key_variable: null)"
-    )
+    none = "name no key_variable for a server that wants none (in params.yaml endpoint.key_variable: null)"
+    raise ValueError(f"key_variable: the environment variable {variable} is not set; set it to your key, or {none}")
 
 
 def _request(address: str, body: dict[str, Any], key: str | None) -> dict[str, Any] | None:
@@ -119,10 +117,8 @@ def _request(address: str, body: dict[str, Any], key: str | None) -> dict[str, A
         text = choice["message"].get("content") or ""  # empty if the model refuses
         text = text.encode(errors="replace").decode()  # half a surrogate pair is no text
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise OSError(
-            f"{address} answers without choices[0].message: {complaint}; is the address that of an OpenAI-compatible"
-            " server?"
-        ) from error
+        advice = "is the address that of an OpenAI-compatible server?"
+        raise OSError(f"{address} answers without choices[0].message: {complaint}; {advice}") from error
     return {"asked": body, "text": text, "whole": choice.get("finish_reason") not in INCOMPLETE}
 
 

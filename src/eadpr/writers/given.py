@@ -21,10 +21,8 @@ def generate_from_files(files: Sequence[tuple[File, Path]]) -> Generate:
     A text without a title gets the positive's. Raises ValueError if there is no file.
     """
     if not files:
-        raise ValueError(
-            "`given` is to write (robustness.generators), but the collection has no file of kind"
-            " near_duplicates or ramdocs; add one to its source in data/collections"
-        )
+        missing = "no file of kind near_duplicates or ramdocs; add one to its source in data/collections"
+        raise ValueError(f"`given` is to write (robustness.generators), but the collection has {missing}")
     texts: defaultdict[Key, list[tuple[str | None, str]]] = defaultdict(list)
     for file, path in files:
         for key, title, text in (_read_ramdocs if file.kind == "ramdocs" else _read_rows)(path):
@@ -33,10 +31,8 @@ def generate_from_files(files: Sequence[tuple[File, Path]]) -> Generate:
     def generate(original: Original, numbers: range) -> list[Candidate]:
         question, positive_title = original.question, original.positive.title
         matching = texts.get(("question_id", question.id), []) + texts.get(("question", question.question), [])
-        return [
-            Candidate(positive_title if title is None else title, text)
-            for title, text in matching[numbers.start : numbers.stop]
-        ]
+        chosen = matching[numbers.start : numbers.stop]
+        return [Candidate(positive_title if title is None else title, text) for title, text in chosen]
 
     return generate
 
@@ -52,10 +48,8 @@ def _read_rows(path: Path) -> Iterator[tuple[Key, str | None, str]]:
     for row in read_objects(path):
         fields = row.fields
         if set(fields) - FIELDS or "text" not in fields or ("question_id" in fields) == ("question" in fields):
-            raise ValueError(
-                f"{row.where} has the fields {excerpt(sorted(fields))}; expected text, one of question_id and question,"
-                " and if wanted title"
-            )
+            expected = "expected text, one of question_id and question, and if wanted title"
+            raise ValueError(f"{row.where} has the fields {excerpt(sorted(fields))}; {expected}")
         by_id = "question_id" in fields
         key = ("question_id", row.id("question_id")) if by_id else ("question", row.text("question"))
         title = row.text("title", empty=True) if "title" in fields else None

@@ -22,10 +22,9 @@ def convert_judged(folder: Path, out: Path) -> OwnFiles:
     qrels = [path for pattern in QRELS for ending in _ENDINGS for path in folder.glob(pattern + ending)]
     qrels = sorted(path for path in qrels if not HIDDEN.match(path.name))
     if corpus is None or not qrels:
-        raise ValueError(
-            f"{folder} is a folder without {' or '.join(CORPORA)}, or without qrels (qrels/*.tsv, qrels.*.tsv); for a"
-            " folder of documents give a file of questions too; `eadpr ask-passages` writes one"
-        )
+        reason = f"a folder without {' or '.join(CORPORA)}, or without qrels (qrels/*.tsv, qrels.*.tsv)"
+        advice = "for a folder of documents give a file of questions too; `eadpr ask-passages` writes one"
+        raise ValueError(f"{folder} is {reason}; {advice}")
     questions: dict[str, Path] = {}
     bare = 0
     for path in sorted(qrels, key=lambda path: _split_of(path) != "train"):
