@@ -275,6 +275,8 @@ def test_a_file_brought_in_again_is_read_before_it_replaces_the_earlier_one(proj
     run(project, "mine", *files)
     copy, earlier = project / "data" / "sources" / "mine" / "q.tsv", asked.read_text()
     asked.write_text(f"{earlier}what?\tWord1\tp40\n")
+    original = str(run(project, "mine", project / "params.yaml").exception)
+    assert re.search(r"p\.tsv, q\.tsv; .* converted, remove .*/mine\.yaml and add all originals, or take", original)
     refused = str(run(project, "mine", asked).exception)
     assert refused.startswith(f"{asked}, line 42: positive 0: passage id 'p40' is not in the corpus")
     asked.write_text(f"{earlier}what?\tWord1\tp1\n")

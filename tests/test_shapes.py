@@ -243,6 +243,7 @@ def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, t
         (r"there is no column 'tale' for text \(there are story", "text=tale"),
         ("have no field 'body'", "body=story"),
         ("'story' is not FIELD=COLUMN", "story"),
+        ("text is 'story' and 'my_id'; give one column for each field", "text=story", "text=my_id"),
     ):
         refused(project, said, *files, *(word for column in columns for word in ("--columns", column)))
     said = added(project, *files, "--columns", "text=story", "--columns", "id=my_id")

@@ -16,7 +16,7 @@ CREATE TABLE drawn AS SELECT n, file, draw(coalesce(title, question)) AS draw FR
     LEFT JOIN passages p ON p.id = f.passage_id
     WHERE a.split IS NULL
 );
-UPDATE asked SET split = CASE WHEN held_out(draw, d.file) THEN 'test' ELSE 'train' END FROM drawn d WHERE d.n = asked.n
+UPDATE asked SET split = CASE WHEN tested(draw, d.file) THEN 'test' ELSE 'train' END FROM drawn d WHERE d.n = asked.n
 """
 _SPLITS = "SELECT DISTINCT split FROM asked WHERE n <= (SELECT max(n) FROM asked WHERE file = $file)"
 _MOVE = """
@@ -34,9 +34,8 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
     if not shares:
         return
     connection.create_function("draw", digest, ["VARCHAR"], "UBIGINT")
-    connection.create_function(
-        "held_out", lambda draw, file: draw < shares[file][1] * 2**64, ["UBIGINT", "VARCHAR"], "BOOLEAN"
-    )
+    types = ["UBIGINT", "VARCHAR"]
+    connection.create_function("tested", lambda draw, file: draw < shares[file][1] * 2**64, types, "BOOLEAN")
     connection.execute(_HELD_OUT)
     for name, (path, _) in shares.items():
         for split in _empty(connection, name):

@@ -74,8 +74,7 @@ def _choose_weight(
     records: Path, positives: Path, questions: Iterator[tuple[str, Worths, Worths]], settings: Fuse, depth: int
 ) -> dict[str, float]:
     """Return the best weight, the least of equals, and each weight's mean reciprocal rank of the first hit."""
-    folds = tables.rows(positives / "folds.parquet", Fold)
-    ids = {fold.question_id for fold in folds if fold.role == "validation"}
+    ids = {fold.question_id for fold in tables.rows(positives / "folds.parquet", Fold) if fold.role == "validation"}
     validation = list(read_questions(records / "questions.parquet", ids))
     if not validation:
         raise ValueError("fuse.by: weighted needs validation questions, and there are none; set it to reciprocal")

@@ -46,8 +46,7 @@ def convert_checkpoint(
     from eadpr.training.convert import convert, convert_folder
 
     if len(checkpoints) == 1 and checkpoints[0].is_dir():
-        parameters = convert_folder(checkpoints[0], out)
-        typer.echo(f"convert: {parameters:,} parameters in {out}")
+        typer.echo(f"convert: {convert_folder(checkpoints[0], out):,} parameters in {out}")
         return
     parameters = convert(checkpoints, out, architecture=architecture)
     typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")

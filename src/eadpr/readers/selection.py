@@ -61,8 +61,7 @@ def read_training_questions(
     records: Path, positives: Path, table: Path, store: PassageStore, *, depth: int
 ) -> Iterator[QuestionPaths]:
     """Yield the ranked questions of the fold `train` with their first `depth` paths."""
-    folds = tables.rows(positives / "folds.parquet", Fold)
-    ids = {fold.question_id for fold in folds if fold.role == "train"}
+    ids = {fold.question_id for fold in tables.rows(positives / "folds.parquet", Fold) if fold.role == "train"}
     questions = {question.id: question for question in read_questions(records / "questions.parquet", ids)}
     # Of the source's positives; BM25's are no gold pages.
     gold = tables.read(positives / "positives.parquet", Positive, ["question_id", "passage_id", "source"]).to_pandas()

@@ -101,14 +101,13 @@ def fine_tune(inputs: QuerySideInputs, out: Path, logs: Path, *, settings: Query
 def _read_role(inputs: QuerySideInputs, role: str, encoder: TextEncoder, settings: QuerySide) -> TokenisedQuestions:
     """Return a role's questions of the named sets, with an answer that a text can hold; a sample for validation, of all
     where no validation question belongs to these sets, as with `sets.validation`."""
-    folds = tables.rows(inputs.positives / "folds.parquet", Fold)
-    ids = {fold.question_id for fold in folds if fold.role == role}
+    path = inputs.positives / "folds.parquet"
+    ids = {fold.question_id for fold in tables.rows(path, Fold) if fold.role == role}
     if settings.sets is not None:
         in_sets = ids.intersection(read_question_ids(inputs.records / "question_sets.parquet", settings.sets))
         ids = in_sets if in_sets or role == "train" else ids
     questions = [q for q in read_questions(inputs.records / "questions.parquet", ids) if q.matchable]
     if not questions:
-        path = inputs.positives / "folds.parquet"
         raise ValueError(f"{path}: no question of role {role} has an answer to look for; change query_side.sets")
     if role == "validation":
         sample = contrastive.sample(len(questions), settings.validation_questions, settings.seed)

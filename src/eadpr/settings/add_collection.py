@@ -89,16 +89,17 @@ def add_files(name: str, files: Sequence[Path], *, params: Path, dry_run: bool =
     folder = _folder(name, params)
     collection = checked(Collection, of_collection(values, name), f"collections.{name}.")
     source, expected = collection.source, {file.path for file in collection.source.files if file.path is not None}
+    added = Added(folder, _description(name, params))
     if unknown := [path for path in files if path.name not in expected]:
-        names = f"it has {', '.join(sorted(expected))}; rename yours, or" if expected else "it takes none;"
-        raise ValueError(f"{unknown[0]}: {name} has no file of that name; {names} take another name than {name}")
+        names = f"it has {', '.join(sorted(expected))}; rename yours" if expected else "it takes none"
+        if source.format == "own" and added.file != params:
+            names += f"; where these were converted, remove {added.file} and add all originals"
+        raise ValueError(f"{unknown[0]}: {name} has no file of that name; {names}, or take another name than {name}")
     new = _by_name(files)
     if missing := sorted(path for path in expected - new.keys() if not (folder / path).is_file()):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
-    added = Added(folder, _description(name, params))
     if source.format == "own" and not any(file.url or file.kind in BEGIN for file in source.files):
-        paths = {path: folder / path for path in expected} | new
-        added = _read_files(collection, values, paths, *added[:2])
+        added = _read_files(collection, values, {path: folder / path for path in expected} | new, *added[:2])
     if not dry_run:
         _copy(files, folder)
     return added

@@ -171,8 +171,7 @@ def guard(work: Callable[[], object]) -> None:
 
 
 def format_error(error: BaseException) -> str:
-    """Format an error for the terminal: control characters escaped as in Python, long lines without their middle, and
-    what to do outside of a project."""
+    """Format an error for the terminal: control characters escaped as in Python, long lines without their middle."""
     text = printable(str(error) or "out of memory")
     if isinstance(error, FileNotFoundError) and error.filename == str(PARAMS):
         text = f"there is no {PARAMS} here; run this in the folder of the project, a clone of eadpr's repository"

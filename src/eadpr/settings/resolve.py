@@ -102,8 +102,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         for arm, of_arm in arms.items():
             checked(Settings, of_arm, f"arms.{arm}.")
         if name == layout.collection:
-            models = _resolve_named(layout, local, settings, arms)
-            files = dict(_files(layout, collection, settings, models))
+            files = dict(_files(layout, collection, settings, _resolve_named(layout, local, settings, arms)))
     return files
 
 

@@ -77,8 +77,7 @@ def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = (
         result = apply_overrides(overrides, result)
         configs(result)  # refuses unknown settings before anything here reads them
     _check(study, result, overrides)
-    scratch = _set_seed(result, study.seeds[0])
-    _repeat_arms(study, result, scratch)
+    _repeat_arms(study, result, _set_seed(result, study.seeds[0]))
     arms = []
     for arm in result["robustness"]["arms"]:
         arms += [arm, *(name for name, edges in result["active"].items() if edges.get("repeats") == arm)]

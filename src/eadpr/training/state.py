@@ -92,7 +92,10 @@ class Checkpoints:
 
     def __init__(self, folder: Path | None) -> None:
         self._path = folder and folder / NAME
-        self._seconds = float(os.environ.get(VARIABLE, SECONDS))
+        try:
+            self._seconds = float(os.environ.get(VARIABLE, SECONDS))
+        except ValueError as error:
+            raise ValueError(f"{VARIABLE}: {error}; it takes seconds, such as {SECONDS:g}, or 0") from error
         self._cost = 0.0
         self._last = time.monotonic()
 

@@ -23,7 +23,8 @@ def parse_columns(options: Iterable[str]) -> dict[str, str]:
         field, equals, column = option.partition("=")
         if not equals:
             raise ValueError(f"columns: {option!r} is not FIELD=COLUMN, as in text=body")
-        columns[field] = column
+        if columns.setdefault(field, column) != column:
+            raise ValueError(f"columns: {field} is {columns[field]!r} and {column!r}; give one column for each field")
     return columns
 
 
