@@ -43,7 +43,7 @@ REPORT = {
 }  # fmt: skip
 VALUES = {
     "active": {"arm": {"init": "base"}, "later": {"init": "tuned"}, "untrained": {"init": "base"}},
-    "bases": {"base": {}}, "query_sides": {"tuned": {"of": "arm"}}, "fused": {"hybrid": {}},
+    "bases": {"base": {}}, "query_sides": {"tuned": {"of": "arm"}}, "fused": {"hybrid": {}}, "arms": {"arm2": {}},
 }  # fmt: skip
 
 
@@ -250,8 +250,9 @@ def test_the_card_says_what_was_measured_and_trained_on(tmp_path, monkeypatch):
 
 def test_what_no_other_library_can_be_given_is_refused(tmp_path):
     made, out = make(tmp_path), tmp_path / "published"
-    for arm, advice in (("arm2", "arm; add it to active, or"), ("bm25", "model but a ranking;")):
-        with pytest.raises(ValueError, match=f"'{arm}' is no .*{advice} publish one of arm, later, untrained$"):
+    advices = {"arm2": "active arm; add it to active, or", "base": "arm;", "bm25": "model but a ranking;"}
+    for arm, advice in advices.items():
+        with pytest.raises(ValueError, match=f"'{arm}' is no {advice} publish one of arm, later, untrained$"):
             publish(made, out, arm=arm)
     with pytest.raises(FileNotFoundError, match=r"models/untrained/encoder\.json does not exist"):
         publish(made, out, arm="untrained")

@@ -38,9 +38,9 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
     connection.create_function("tested", lambda draw, file: draw < shares[file][1] * 2**64, types, "BOOLEAN")
     connection.execute(_HELD_OUT)
     for name, (path, _) in shares.items():
-        for split in _empty(connection, name):
+        for split in (empty := _empty(connection, name)):
             connection.execute(_MOVE.format(_NEAREST[split]), {"split": split, "file": name})
-        if empty := _empty(connection, name):
+        if _empty(connection, name):
             reason = "a column split is taken as it is, else titles are held out whole"
             advice = "give questions about another title too, or write train or test in a column split"
             raise ValueError(f"{path}: no question is left for {empty[0]}: {reason}; {advice}")

@@ -23,7 +23,7 @@ from eadpr.storage.questions import read_questions
 from eadpr.storage.records import Question
 
 DEPTH = 20  # passages of each ranking
-DIGITS = 5  # of a figure of the overview
+DIGITS = 6  # of a figure of the overview, as in the report
 
 
 def run(

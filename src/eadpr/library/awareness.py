@@ -98,7 +98,7 @@ def table(models: Mapping[str, Mapping[str, Awareness]]) -> str:
     for name, results in models.items():
         if cut := [f"{result.cut:,} of {AWARENESS[metric].title}" for metric, result in results.items() if result.cut]:
             parts.append(f"Pairs left out, as {name} does not read as far as what was removed: {', '.join(cut)}.")
-    if any(result.interval.n < FEWEST for results in models.values() for result in results.values()):
+    if any(0 < result.interval.n < FEWEST for results in models.values() for result in results.values()):
         parts.append(f"A share of fewer than {FEWEST} pairs (n) says little: give more rows of question and passage.")
     return "\n\n".join(parts)
 

@@ -36,7 +36,8 @@ def describe_arm(
     `name` is what the card's snippets load. Raises ValueError for an inactive arm.
     """
     if arm not in values["active"]:
-        kind = "no model but a ranking;" if arm in (BM25, *values["fused"]) else "no active arm; add it to active, or"
+        missing = "no active arm; add it to active, or" if arm in values["arms"] else "no arm;"
+        kind = "no model but a ranking;" if arm in (BM25, *values["fused"]) else missing
         raise ValueError(f"{arm!r} is {kind} publish one of {', '.join(values['active'])}")
     entry = arm
     while entry not in values["bases"]:

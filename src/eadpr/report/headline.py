@@ -10,6 +10,7 @@ from eadpr.report import markdown as md
 from eadpr.report.config import UNTRAINED, ReportArms
 from eadpr.report.differences import compare, is_fixed
 from eadpr.report.summary import select_set
+from eadpr.runtime.terminal import counted
 
 FILE = "headline.md"  # in the report's folder
 # Kinds of columns, and how many of each, in this order.
@@ -62,7 +63,7 @@ def sentences(
         else "This is one training each: another seed gives other figures, on atlas by about 3 points."
     )
     return [
-        f"{best} {place} for {100 * shares[best]:.1f} % of {len(sides[0][0]):,} questions, {reference} for"
+        f"{best} {place} for {100 * shares[best]:.1f} % of {counted(len(sides[0][0]), 'question')}, {reference} for"
         f" {100 * shares[reference]:.1f}: {points:+.1f} points ({100 * settings.confidence:g} %: {bounds}).",
         seeds,
     ]

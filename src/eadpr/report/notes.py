@@ -97,10 +97,10 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         return []
     preferred, by_rank = validation.preferred, sorted(validation.ranks.items(), key=itemgetter(1))
     equal = 1 == len({*validation.ranks.values()}) < len(by_rank)
+    asked = counted(validation.questions, "held-out question")
     note = (
-        f"Validation prefers {'no arm' if equal else f'**{preferred}**'}: the positives of"
-        f" {counted(validation.questions, 'held-out question')}"
-        f" stand among {validation.passages:,} passages at this rank on average, from 0:"
+        f"Validation prefers {'no arm' if equal else f'**{preferred}**'}: over {asked}, so many of"
+        f" {validation.passages:,} passages stand above the positive on average:"
         f" {', '.join(f'{arm} {rank:.2f}' for arm, rank in by_rank)}."
     )
     if equal:

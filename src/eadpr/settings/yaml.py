@@ -48,7 +48,8 @@ def completed(params: Mapping[str, Any], folder: Path = COLLECTIONS) -> dict[str
 def of_collection(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     if name not in values["collections"]:
         names = ", ".join(values["collections"])
-        reason = f"{name!r} is not one of collections ({names}), nor is there a file {COLLECTIONS / name}.yaml"
+        reason = f"{name!r} is not one of collections ({names}), nor is there a file {COLLECTIONS / name}.yaml;"
+        reason += " with the former one named again, its results come back from DVC's cache"
         raise SettingError("collection", reason)
     return values["collections"][name]
 

@@ -38,7 +38,10 @@ def apply_overrides(overrides: Sequence[str], values: Mapping[str, Any]) -> dict
         except InvalidArgumentError as error:
             for override in overrides:
                 _check_place(override, values)
-            raise ValueError(f"{error}: {error.__cause__}") from error
+            known = flatten(merged(read_yaml(DEFAULTS), values))
+            near = [get_close_matches(key, known, 1, 0.9) for key in map(override_key, overrides) if key not in known]
+            meant = "".join(f"; did you mean {name}?" for names in near for name in names)
+            raise ValueError(f"{error}: {error.__cause__}{meant}") from error
         return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -53,8 +56,13 @@ def _check_place(override: str, values: Mapping[str, Any]) -> None:
     if not change.startswith("~") and not change.partition("=")[1]:
         raise ValueError(f"-S {override}: it has no value; write KEY=VALUE, as in loss.tau1=0.5")
     if names is None or (plain and name and name not in names):  # of a section that is not plain users name the entries
-        near = get_close_matches(key, flatten(every), 1, 0.75)
-        advice = f"did you mean {near[0]}?" if near else f"{PARAMS} and src/eadpr/settings/{DEFAULTS.name} have all"
+        known = flatten(every)
+        near = [name for name in known if name.endswith(f".{key}")] or get_close_matches(key, known, 3, 0.75)
+        advice = (
+            f"did you mean {' or '.join(sorted(near))}?"
+            if near
+            else f"{PARAMS} and src/eadpr/settings/{DEFAULTS.name} have all"
+        )
         raise ValueError(f"-S {override}: no setting {key}; {advice}")
     if file or (key == override.partition("=")[0] and key in flatten(every).keys() - flatten(values)):
         place = "a key stands here without its file" if file else f"{key} stands in {DEFAULTS.name}, not in {PARAMS}"

@@ -49,11 +49,13 @@ def main(set_: list[str] = typer.Option([], "--set", "-S", help="As for dvc exp 
     stale, later = find_stale(steps, {path: md5(content) for path, content in files.items()})
     lines = [f"differs from the commit: {change}" for change in edits(collection)]
     if is_unbuilt(steps, stale):
-        will = f"will run its {len(steps)} stages, or take results from DVC's cache"
-        return "\n".join(
-            [*lines, f"nothing is built for {collection} yet: {'a run' if set_ else '`eadpr repro`'} {will}"]
-        )
-    lines += [f"{name} will run: {', '.join(_causes(paths, files))}" for name, paths in stale.items()]
+        lines.append(f"nothing is built for {collection}, or another collection was built since:")
+        will = f"will run its {len(steps)} stages; what ran before comes from DVC's cache"
+        return "\n".join([*lines, f"{'a run' if set_ else '`eadpr repro`'} {will}"])
+    new = [step.name for step in steps if {*step.inputs.values()} == {None}]
+    lines += [f"{name} will run: {', '.join(_causes(stale[name], files))}" for name in stale if name not in new]
+    if new:
+        lines.append(f"{len(new)} will run for the first time: {', '.join(new)}")
     if later:
         lines.append(f"{len(later)} may run, if what these write changes: {', '.join(later)}")
     return "\n".join(lines if stale else [*lines, "no stage will run"])

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from eadpr.corpus.formats.columns import Columns
@@ -74,9 +75,11 @@ def _read_pairs(path: Path) -> Paragraphs:
     for raw, row in zip(read_raw(path), read_rows(path, columns), strict=True):
         fields = {name: value for name, value in raw.fields.items() if name not in columns.read.values()} | row.fields
         question = {name: value for name, value in fields.items() if name not in (*PASSAGE, *UNREAD)}
-        if (starts := question.pop("answers.answer_start", None)) not in (None, []):
-            starts = starts if isinstance(starts, list) else [starts]  # SQuAD's answers are a struct of two lists there
-            question["answer_start"] = list(dict.fromkeys(0 if start in (-1, None) else start for start in starts))
+        starts = question.get("answers.answer_start")  # SQuAD's answers are a struct of two lists there
+        if isinstance(starts, list) and {type(start) for start in starts} <= {int, NoneType}:
+            del question["answers.answer_start"]
+            if known := [start for start in dict.fromkeys(starts) if start not in (-1, None)]:
+                question["answer_start"] = known
         unanswered = question.get("answers", "?") in (None, "", [])
         yield _title(row), row.text("text", empty=True), [None if unanswered else question]
 
