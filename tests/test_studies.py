@@ -280,9 +280,10 @@ def test_an_override_that_is_no_setting_is_named(change):
 
 @pytest.mark.parametrize(("change", "advice"), [
     ("tau1=0.5", "-S tau1=0.5: no setting tau1; did you mean loss.tau1?"),
+    ("steps=5", "-S steps=5: no setting steps; did you mean train.steps?"),
     ("active.dpr.negativs=bm25", "; did you mean active.dpr.negatives?"),
-    ("los.tau1=0.5", "-S los.tau1=0.5: no setting los.tau1; did you mean loss.tau1 or loss.tau2 or loss.tau3?"),
-    ("~loss.tau9", "-S ~loss.tau9: no setting loss.tau9; did you mean loss.tau1 or loss.tau2 or loss.tau3?"),
+    ("los.tau1=0.5", "-S los.tau1=0.5: no setting los.tau1; did you mean loss.tau1 or loss.tau2?"),
+    ("~loss.tau9", "-S ~loss.tau9: no setting loss.tau9; did you mean loss.tau1 or loss.tau2?"),
     ("zzz=1", "-S zzz=1: no setting zzz; params.yaml and src/eadpr/settings/defaults.yaml have all"),
     ("train.adam_eps", "-S train.adam_eps: it has no value; write KEY=VALUE, as in loss.tau1=0.5"),
     ("active.picl={}", "To append to your config use +active.picl={}"),

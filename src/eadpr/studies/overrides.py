@@ -57,7 +57,8 @@ def _check_place(override: str, values: Mapping[str, Any]) -> None:
         raise ValueError(f"-S {override}: it has no value; write KEY=VALUE, as in loss.tau1=0.5")
     if names is None or (plain and name and name not in names):  # of a section that is not plain users name the entries
         known = flatten(every)
-        near = [name for name in known if name.endswith(f".{key}")] or get_close_matches(key, known, 3, 0.75)
+        near = [name for name in [*flatten(values), *known] if name.endswith(f".{key}")][:1]
+        near = near or get_close_matches(key, known, 3, 0.75)
         advice = (
             f"did you mean {' or '.join(sorted(near))}?"
             if near
