@@ -15,7 +15,7 @@ def test_a_set_of_params_collection_is_counted_with_where_its_positives_come_fro
     write_inputs(tmp_path / "data" / "atlas")
     (tmp_path / "params.yaml").write_text("collection: atlas\n")
     monkeypatch.chdir(tmp_path)
-    text = describe.main()
+    text = describe.main(None)
     assert text.startswith("# atlas\n\n5 passages of 7 words on average.")  # 5 + 9 + 7 + 8 + 4 words
     assert cells(text) == [
         ["question set", "questions", "positive given", "by BM25", "none, or not used"],

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow.compute as pc
+import typer
 
 from eadpr.report import markdown as md
 from eadpr.settings.command import active_collection
@@ -13,14 +14,13 @@ from eadpr.storage import tables
 from eadpr.storage.records import Passage, Positive, Question, SetMember
 
 
-def main() -> str:
+def main(name: str = typer.Argument(None, help="The collection; by default the one in params.yaml.")) -> str:
     """Show tables of the collection and its relations."""
-    name = active_collection()
-    data = Path("data") / name
+    data = Path("data") / (name or active_collection())
     parts = [describe_collection(data / "records", data / "positives" / "positives.parquet")]
     if relations := describe_relations(data / "records"):
         parts += ["## Relations", relations]
-    return "\n\n".join([f"# {name}", *parts])
+    return "\n\n".join([f"# {data.name}", *parts])
 
 
 def describe_collection(records: Path, positives: Path) -> str:
