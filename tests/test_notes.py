@@ -42,8 +42,8 @@ def test_without_validation_no_arm_is_preferred_and_a_missing_log_is_named(tmp_p
 def test_the_preferred_arm_is_named_with_what_was_compared(tmp_path):
     write_logs(tmp_path, {"untrained": 2.5, "dpr": 1.5, "mined": 0.5}, {"mined": "dpr"})
     (note,) = note_validation(tmp_path / "training", ["untrained", "dpr", "mined"])
-    assert note.startswith("Validation prefers **dpr**: the positives of 9 held-out questions stand among 40 passages")
-    assert "from 0: dpr 1.50, untrained 2.50. `eadpr publish dpr --to FOLDER` takes it." in note
+    assert note.startswith("Validation prefers **dpr**: over 9 held-out questions, so many of 40 passages stand above")
+    assert "on average: dpr 1.50, untrained 2.50. `eadpr publish dpr --to FOLDER` takes it." in note
     assert note.endswith("questions and passages: mined.")
     write_logs(tmp_path, {"dpr": 3.5}, {}, kept_step=0)
     (note,) = note_validation(tmp_path / "training", ["untrained", "dpr"])
