@@ -84,7 +84,7 @@ lint: $(VENV)/.installed-test  ## ruff, types of what others call, unsafe calls 
 	mypy
 	bandit --quiet --recursive src stages --configfile pyproject.toml
 	zizmor --quiet --offline --no-progress .github/workflows
-	codespell --skip '*.toml' --ignore-words-list nd,thur,whats README.md docs src stages
+	codespell --skip '*.toml,*.zlib' --ignore-words-list nd,thur,whats README.md docs src stages
 
 audit: $(VENV)/.installed-audit  ## look for known holes in every pinned package; needs the network
 	pip-audit --strict --disable-pip --no-deps --progress-spinner off -r constraints.txt \
