@@ -75,6 +75,15 @@ def test_a_name_of_the_hub_is_a_table(tmp_path):
     assert "has the splits train, test; name one, hf:NAME:CONFIG:SPLIT" in refused.stderr
 
 
+@pytest.mark.parametrize(("starts", "gold"), [([13, None], [13]), ([-1], None), ([None], None), ([13.5], None)])
+def test_where_answers_begin_is_gold_where_it_is_known(tmp_path, starts, gold):
+    row = SQUAD | {"answers": {"text": ["London"], "answer_start": starts}}
+    datasets.Dataset.from_list([row]).save_to_disk(tmp_path / "squad")
+    with recognise([tmp_path / "squad"], passages=None, questions=None, test_questions=None) as files:
+        ((asked,),) = (list(read_raw(path)) for path in files.questions.values())
+    assert asked.fields.get("answer_start") == gold
+
+
 def test_saved_tables_are_rows_passages_and_questions(tmp_path):
     datasets.Dataset.from_list([SQUAD]).save_to_disk(tmp_path / "squad")
     (row,) = read_rows(tmp_path / "squad")

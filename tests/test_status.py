@@ -7,6 +7,7 @@ import pytest
 
 from eadpr.studies import provenance, status
 from eadpr.studies.status import Step
+from tests.repository import ROOT
 
 STEPS = [
     Step("prepare", {"configs/prepare.json": "p", "sources": "s"}, ["records"], []),
@@ -41,6 +42,18 @@ def test_a_stage_that_never_ran_or_lost_an_output_is_stale_and_nothing_is_built_
     assert status.is_unbuilt([lost._replace(outputs=["metrics"]), new], stale)
     (tmp_path / "models" / "a").touch()
     assert not status.is_unbuilt([lost, new], stale)
+
+
+def test_new_stages_share_a_line_and_others_have_their_reasons(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(status, "edits", lambda collection: [])
+    new = [Step(f"train@{name}", {"configs/c.json": None}, [f"models/{name}"], []) for name in "cd"]
+    lost = Step("bm25", {"configs/bm25.json": "x"}, ["tests"], ["rankings are missing"])
+    monkeypatch.setattr(status, "read_steps", lambda params: [lost, *new])
+    assert status.main([]).splitlines() == [
+        "bm25 will run: rankings are missing",
+        "2 will run for the first time: train@c, train@d",
+    ]
 
 
 PIPELINE = """
