@@ -48,7 +48,8 @@ def test_a_distractor_lacks_all_chosen_spans():
     *((pair(), evidence(Span(15, 36), chosen=[0], strategy=name), "holds_answer")
       for name in ("sentence", "window", "answer")),
     (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0], strategy="answer"), "holds_answer"),
-    (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), "nothing_left"),
+    (pair("Only Rome."), evidence(Span(0, 10), chosen=[0]), "little_left"),
+    (pair("Mayors. - A, 1985 - Ann of Rome, 1990"), evidence(Span(8, 37), chosen=[0]), "little_left"),  # 7 of 37
     (pair(), evidence(chosen=[]), "no_evidence"),
     (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), "no_answer"),
 ])  # fmt: skip

@@ -295,7 +295,7 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     assert dev["chance_uniform"] == pytest.approx(1 / 3, abs=1e-6)
     share = np.mean([lengths[0][1] / len(text_of["p4"]), lengths[1][0] / len(text_of["p5"])])
     assert dev["share_of_passage"] == pytest.approx(share, abs=1e-6)
-    assert found["toy/train"]["distractors"]["pseudo"]["cut"] == {"pairs": 4, "kept": 3, "dropped": {"nothing_left": 1}}
+    assert found["toy/train"]["distractors"]["pseudo"]["cut"] == {"pairs": 4, "kept": 3, "dropped": {"little_left": 1}}
 
 
 @pytest.mark.parametrize(("positive", "found"), [("each", ["p1", "p5", "p0"]), ("first", ["p1", "p0"])])

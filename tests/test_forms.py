@@ -60,7 +60,7 @@ def test_each_sentence_of_the_evidence_gives_way_to_a_filler_of_its_own(evidence
     (row(BORN, Span(37, 41)), [BOB, CID], "not_sentences"),
     (row(BORN), [], "no_filler"),
     (row(OLD, SHE), [CID], "no_filler"),
-    (row(TEA, BORN, OLD, SHE), [BOB, CID, DAN, EVE], "nothing_left"),
+    (row(TEA, BORN, OLD, SHE), [BOB, CID, DAN, EVE], "little_left"),
     (row(), [BOB], "no_evidence"),
     (row(target=""), [BOB], "no_answer"),
 ])  # fmt: skip

@@ -26,8 +26,8 @@ EDGES = {"negatives": "bm25", "init": "base"}
 PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
 OURS = {
     "plain", "recipes", "evidence", "evidence-world1", "evidence-world2", "near-duplicates", "real-text", "hybrid",
-    "real-text-headline", "query-side", "001-table3", "anchored", "mined", "001-minilm", "002-minilm", "two-hops", "word-vectors",
-    "parts",
+    "real-text-headline", "query-side", "001-table3", "anchored", "mined", "001-minilm", "001-minilm-negatives",
+    "002-minilm", "two-hops", "word-vectors", "parts",
 }  # fmt: skip
 OURS |= {name for name in STUDIES if "001-table4" in name}
 

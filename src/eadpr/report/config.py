@@ -41,13 +41,17 @@ class Sampling(Section):
 
 class Report(Sampling):
     """`columns`, `differences` and the lists of `by`, one per kind of question, name metrics of `evaluate`; `configs`
-    checks them. `compare` maps an arm to the row it is compared with; all others are compared with `baseline`."""
+    checks them. `compare` maps an arm to the row or rows it is compared with; all others have the `baseline`."""
 
     columns: list[str] = Field(min_length=1)
     differences: list[str] = Field(min_length=1)
     by: dict[KindName, list[str]]
     baseline: str
-    compare: dict[str, str]
+    compare: dict[str, str | list[str]]
+
+    def references(self, name: str) -> list[str]:
+        rows = self.compare.get(name, [])
+        return [rows] if isinstance(rows, str) else rows
 
 
 class MeasuredBy(Section):
@@ -82,14 +86,12 @@ class ReportArms(Report):
         return {BM25: [BM25]} | untrained | self.trainings | {name: [name] for name in self.fused}
 
     def pair(self, names: Sequence[str], rows: Collection[str], baseline: str | None = None) -> Pairs:
-        """Pair each name, once, with another of `rows`: what `compare` gives it, else the baseline."""
+        """Pair each name with others of `rows`, no two of them twice: those of `compare`, else the baseline."""
         pairs = []
         for name in names:
-            reference = self.compare.get(name)
-            if reference not in rows:
-                reference = baseline or self.baseline
-            if reference in rows and reference != name and self.compare.get(reference) != name:
-                pairs.append((name, reference))
+            references = [row for row in self.references(name) if row in rows] or [baseline or self.baseline]
+            others = [row for row in references if row in rows and row != name and name not in self.references(row)]
+            pairs += [(name, row) for row in others]
         return pairs
 
     @property

@@ -181,8 +181,8 @@ def _edges(layout: Layout, report: Report) -> Iterator[tuple[str, str, str, Of]]
                         for name in [names] if isinstance(names, str) else names:
                             yield place, field, name, rule
     yield "report", "baseline", report.baseline, COMPARED
-    for pair in report.compare.items():
-        yield from (("report", "compare", name, COMPARED) for name in pair)
+    for name in report.compare:
+        yield from (("report", "compare", row, COMPARED) for row in [name, *report.references(name)])
 
 
 def _check_names(layout: Layout) -> None:

@@ -8,7 +8,7 @@ A row of evidence that has no distractor has one of these reasons; with one of t
 
 no_answer         the question has no answer to look for in the passage
 no_evidence, no_placebo  the strategy chose nothing
-nothing_left      no letter or digit remains, as of a passage of one span
+little_left       less than a fifth of the text remains: a heading, or nothing, as of a passage of one span
 holds_answer      an answer is still in the text, and the strategy is one of ANSWER_FREE
 answer_lost       no answer is left after a placebo is taken out (a pattern may match the words around an answer)
 not_sentences     a span to fill is no sentence of the passage
@@ -114,8 +114,8 @@ def _cut(pair: Pair, evidence: Evidence) -> Attempt:
         return Attempt(missing if evidence.target else NO_ANSWER, None)
     removed = evidence.chosen_spans
     rest = without(pair.passage.text, removed)
-    if not any(character.isalnum() for character in rest):
-        return Attempt("nothing_left", None)
+    if not any(character.isalnum() for character in rest) or 5 * len(rest) < len(pair.passage.text):
+        return Attempt("little_left", None)
     distractor = Distractor(evidence.question_id, evidence.passage_id, evidence.strategy, 0, "cut", rest, removed)
     return Attempt(KEPT, distractor)
 
