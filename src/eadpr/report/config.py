@@ -90,8 +90,7 @@ class ReportArms(Report):
         pairs = []
         for name in names:
             references = [row for row in self.references(name) if row in rows] or [baseline or self.baseline]
-            others = [row for row in references if row in rows and row != name and name not in self.references(row)]
-            pairs += [(name, row) for row in others]
+            pairs += [(name, row) for row in references if row in rows and name not in (row, *self.references(row))]
         return pairs
 
     @property

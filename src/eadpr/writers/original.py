@@ -61,8 +61,7 @@ def _cut(text: str, sentence: Span, evidence: Sequence[Span]) -> str:
 
 def candidate_seed(seed: int, question_id: str, number: int) -> int:
     """Return a 64-bit seed for a candidate's random draws, the same in every process."""
-    digest = hashlib.sha256(f"{seed}\0{number}\0{question_id}".encode()).digest()
-    return int.from_bytes(digest[:8], "little")
+    return int.from_bytes(hashlib.sha256(f"{seed}\0{number}\0{question_id}".encode()).digest()[:8], "little")
 
 
 def squash_spaces(text: str) -> str:
