@@ -33,10 +33,10 @@ other way on the other side; open ones hold 0."""
 
 
 def own(table: Table, sets: Sequence[str], arm: str | None, metric: str) -> str:
-    """Our figure. A metric that the table has of no arm was not measured; an arm that it lacks is a mistake."""
-    if arm is None:
-        return NONE
+    """Our figure. A set or metric that the table has of no arm was not measured; an arm that it lacks is a mistake."""
     question_set = table.choose_set(sets)
+    if arm is None or question_set is None:
+        return NONE
     if arm not in table.figures[question_set]:
         known = ", ".join(sorted(table.figures[question_set]))
         raise ValueError(f"docs/papers.yaml: a row names the arm {arm}; {table.path} has of {question_set}: {known}")
@@ -72,11 +72,11 @@ def figures(paper: Mapping[str, Any], tables: Sequence[Table]) -> Iterator[list[
         yield from lines
 
 
-def change(table: Table, question_set: str, one: str, other: str, metric: str) -> str:
+def change(table: Table, question_set: str | None, one: str, other: str, metric: str) -> str:
     """Return our difference of two arms, with its interval where the table has one; nothing of a pair that it does not
     compare."""
-    cells = table.differences.get(question_set, {}).get(f"{one} − {other}")
-    if cells is None:
+    cells = table.differences.get(question_set or "", {}).get(f"{one} − {other}")
+    if question_set is None or cells is None:
         return NONE
     if metric in cells:
         return cells[metric]
@@ -130,7 +130,7 @@ def _names(tables: Sequence[Table]) -> list[str]:
 
 def _measured(table: Table, sets: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     name = f"[{table.name}, {table.path.stem}](../studies/{table.name}/{table.path.stem}.md)"
-    asked = ", ".join(f"{theirs}: {table.choose_set(ours)}" for theirs, ours in sets.items())
+    asked = ", ".join(f"{theirs}: {table.choose_set(ours) or NONE}" for theirs, ours in sets.items())
     return name, table.passages, asked, table.command, table.measured
 
 
@@ -148,7 +148,7 @@ def index(papers: Mapping[str, Mapping[str, Any]]) -> str:
 
 def tables_of(name: str, paper: Mapping[str, Any]) -> list[Table]:
     found = [sorted(STUDIES.glob(f"{pattern}.json")) for pattern in paper["tables"]]
-    if not all(found):
+    if not any(found):
         raise ValueError(f"docs/papers.yaml: {name}: no file of docs/studies is one of {paper['tables']}")
     return [read(path) for paths in found for path in paths]
 

@@ -25,13 +25,9 @@ class Table(NamedTuple):
     def name(self) -> str:
         return self.path.parent.name
 
-    def choose_set(self, names: Sequence[str]) -> str:
-        """Return the first of the question sets that was evaluated."""
-        for name in names:
-            if name in self.figures:
-                return name
-        known = ", ".join(self.figures)
-        raise ValueError(f"docs/papers.yaml: {self.path} has none of the sets {', '.join(names)}; it has {known}")
+    def choose_set(self, names: Sequence[str]) -> str | None:
+        """Return the first of the question sets that was evaluated; none where the collection has none of them."""
+        return next((name for name in names if name in self.figures), None)
 
     def figure(self, question_set: str, arm: str, metric: str) -> str | None:
         """Return a figure as the report shows it, without the number of pairs behind it."""

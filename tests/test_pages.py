@@ -6,6 +6,7 @@ import json
 import pkgutil
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -198,16 +199,12 @@ OURS = {
 }  # fmt: skip
 
 
-def tables_of_ours(folder) -> list[study_tables.Table]:
-    path = folder / "here" / "one.json"
-    path.parent.mkdir()
-    path.write_text(json.dumps(OURS), encoding="utf-8")
-    return [study_tables.read(path)]
-
-
 def test_the_page_of_a_papers_table_has_theirs_ours_and_what_changes(tmp_path):
     """B less A is +2.5 there and -10 here; top-100 and types have no interval here; C has no arm of ours."""
-    tables = tables_of_ours(tmp_path)
+    path = tmp_path / "here" / "one.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(OURS), encoding="utf-8")
+    tables = [study_tables.read(path)]
     page = paper_tables.page(PAPER, tables)
     for line in (
         "| [here, one](../studies/here/one.md) | 12 | NQ: made/test | `eadpr study one` | 1a2b3c4 (20",
@@ -218,6 +215,19 @@ def test_the_page_of_a_papers_table_has_theirs_ours_and_what_changes(tmp_path):
     ):  # fmt: skip
         assert line in page
     assert paper_tables.verdict([*paper_tables.changes(PAPER, tables)], 3) == [0, 1, 0]
+
+
+def test_a_table_of_another_collection_joins_its_page(tmp_path, monkeypatch):
+    """Sets that it lacks have dashes, as all of a page on relations have."""
+    shutil.copytree(paper_tables.STUDIES / "atlas", tmp_path / "atlas")
+    for path in shutil.copytree(tmp_path / "atlas", tmp_path / "squad-open").glob("*.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        changed = {key: {"squad/dev": next(iter(record[key].values()), {})} for key in ("figures", "differences")}
+        path.write_text(json.dumps(record | changed), encoding="utf-8")
+    monkeypatch.setattr(paper_tables, "STUDIES", tmp_path)
+    pages = paper_tables.pages()
+    assert [name for name in pages if ("NQ: squad/dev" in pages[name]) != ("NQ: atlas/test" in pages[name])] == []
+    assert "NQ: squad/dev, seen: –, unseen: –" in pages["papers/002-table5-1.md"]
 
 
 def test_the_rows_of_the_papers_are_arms_that_their_studies_train():
