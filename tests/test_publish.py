@@ -14,6 +14,7 @@ from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import maxsim
 
+import eadpr
 from eadpr.library.scorers import make_scorer
 from eadpr.publishing import card, folder
 from eadpr.runtime.machine import Machine
@@ -52,10 +53,10 @@ def write_json(path, value):
     path.write_text(json.dumps(value))
 
 
-def make(at, *, shared=True, pooling="mean", passages=None):
+def make(at, *, shared=True, pooling="mean", unit="passage", passages=None):
     """data/<collection> with what publishing an arm reads."""
     small.write_model(at / "random")
-    settings = ResolvedSettings(pooling=pooling, shared=shared, question_tokens=16, passage_tokens=24)
+    settings = ResolvedSettings(pooling=pooling, shared=shared, unit=unit, question_tokens=16, passage_tokens=24)
     passage = load(at / "random", "passage", settings)
     question = TextEncoder(passage.model, passage.tokenizer, settings)
     return make_of(at, question if shared else load(at / "random", "question", settings), passage, passages)
@@ -134,23 +135,22 @@ def test_the_cards_code_scores_as_the_pipeline(tmp_path):
 
 
 def test_the_card_of_an_arm_of_tokens_and_vector_databases_score_as_the_pipeline(tmp_path, monkeypatch):
-    made = make(tmp_path)
-    path = made / "models" / "arm" / "encoder.json"
-    write_json(path, json.loads(path.read_text()) | {"unit": "token"})
-    publish(made, tmp_path / "published")
-    left = run_card(tmp_path / "published", texts(made))
+    made = make(tmp_path, unit="token")
+    arm, out = made / "models" / "arm", tmp_path / "published"
+    publish(made, out)
+    left = run_card(out, texts(made))
     titles, bodies = zip(*texts(made), strict=True)
-    score = make_scorer(made / "models" / "arm").score
-    ours = np.stack([score([question] * len(titles), titles, bodies) for question in QUESTIONS])
-    np.testing.assert_allclose(left["scores"], ours, atol=1e-5, rtol=0)
-    again = load_pretrained(str(tmp_path / "published"), AUTO, setting="base.model")
-    assert again.settings.unit == "passage"
+    scorers = make_scorer(arm), make_scorer(out)
+    ours, again = (np.stack([by.score([q] * len(titles), titles, bodies) for q in QUESTIONS]) for by in scorers)
+    for scores in (left["scores"], again):
+        np.testing.assert_allclose(scores, ours, atol=1e-5, rtol=0)
+    assert eadpr.point(out, QUESTIONS[0], bodies) == eadpr.point(arm, QUESTIONS[0], bodies)
+    assert load_pretrained(str(out), AUTO, setting="base.model").settings.unit == "passage"
     asked = left["model"].encode_query(left["asked"])
     sums = maxsim(asked, left["model"].encode_document(left["passages"]))  # ColBERT's
     np.testing.assert_allclose(sums, ours * np.array([[len(tokens)] for tokens in asked]), atol=1e-4, rtol=0)
     (tmp_path / "texts").write_text("\n".join(left["passages"]))
-    words = [str(tmp_path / "published"), str(tmp_path / "texts"), left["asked"][0]]
-    monkeypatch.setattr(sys, "argv", ["search_tokens", *words])
+    monkeypatch.setattr(sys, "argv", ["search_tokens", str(out), str(tmp_path / "texts"), left["asked"][0]])
     found = runpy.run_path(str(ROOT / "examples" / "search_tokens.py"))
     best = [(row, pytest.approx(ours[0, row], abs=1e-5)) for row in np.argsort(-ours[0], kind="stable")[:3]]
     assert (found["of_qdrant"], found["of_lancedb"]) == (best, best)
@@ -160,9 +160,7 @@ def test_the_card_of_an_arm_of_tokens_and_vector_databases_score_as_the_pipeline
     ("sentence", True, False), ("token", False, False), ("token", True, True),
 ])  # fmt: skip
 def test_what_no_library_matches_is_refused(tmp_path, unit, shared, vectors):
-    made = make(tmp_path, shared=shared)
-    path = made / "models" / "arm" / "encoder.json"
-    write_json(path, json.loads(path.read_text()) | {"unit": unit})
+    made = make(tmp_path, shared=shared, unit=unit)
     with pytest.raises(ValueError, match=rf"{unit} .encoder.unit.*encoder\.shared"):
         publish(made, tmp_path / "published", vectors=vectors)
     assert not (tmp_path / "published").exists()

@@ -81,8 +81,7 @@ def _measure(metric: str, scored: Scored, questions: Sequence[str], resamples: i
         return Awareness(Interval(math.nan, math.nan, math.nan, 0), cut)
     _, question_of_row = distinct(counted)
     sums, counts = np.bincount(question_of_row, values), np.bincount(question_of_row)
-    zeros = np.zeros_like(sums)
-    intervals = paired_bootstrap(sums, zeros, counts=counts, resamples=resamples, seed=seed, confidence=CONFIDENCE)
+    intervals = paired_bootstrap(sums, 0 * sums, counts=counts, resamples=resamples, seed=seed, confidence=CONFIDENCE)
     interval = bound_equals(intervals.questions, CONFIDENCE, 0.0)
     return Awareness(interval._replace(n=len(values)), cut)
 

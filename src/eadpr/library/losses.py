@@ -150,10 +150,8 @@ class EvidenceLoss(nn.Module):
         return {name: torch.tensor(mask, dtype=torch.bool, device=device) for name, mask in masks.items()}
 
     def _by_role(self, columns: Sequence[Any]) -> dict[str, list[Any]]:
-        by_role: dict[str, list[Any]] = {role: [] for role in ROLES}
-        for role, column in zip(self.roles, columns, strict=True):
-            by_role[role].append(column)
-        return by_role
+        with_roles = list(zip(self.roles, columns, strict=True))
+        return {name: [column for role, column in with_roles if role == name] for name in ROLES}
 
     def _ids(self, features: dict[str, Tensor]) -> list[Ids]:
         """Return the token ids of each text behind its prompt, () for an empty one, which has only special ones."""

@@ -17,12 +17,12 @@ from eadpr.runtime.model_folders import has_two_sides
 from eadpr.search import late
 from eadpr.text import answers
 from eadpr.training import encoder
-from eadpr.training.config import AUTO, EncoderSettings
+from eadpr.training.config import AUTO, SETTINGS, EncoderSettings
 from eadpr.training.self_description import read_class, read_description
 
 JOIN = "{title} {text}"
 K1, B = 0.9, 0.4  # BM25's parameters in Pyserini
-VECTORS = "SentenceTransformer"  # the class of models that make one vector of a text
+VECTORS = "SentenceTransformer"  # the class of models that are computed here, a published arm's vectors of tokens too
 
 # Scores of (question, title, text) in parallel lists.
 Score = Callable[[Sequence[str], Sequence[str], Sequence[str]], Sequence[float] | np.ndarray]
@@ -39,9 +39,14 @@ def check_loadable(model: str | Path) -> str:
     """Return the class of sentence-transformers that scores as a model was made to, before weights are loaded; raises
     ValueError for a model that cannot be scored so, and where sentence-transformers is needed and not installed."""
     kind = read_class(str(model))
-    if kind == VECTORS:
+    try:
         read_description(str(model))
-    elif not find_spec("sentence_transformers"):
+    except ValueError as error:
+        if kind == VECTORS or SETTINGS in str(error):
+            raise
+    else:
+        return VECTORS
+    if not find_spec("sentence_transformers"):
         advice = "pip install 'eadpr[sentence-transformers]'"
         raise ValueError(f"{model} is a {kind}, which needs sentence-transformers; {advice}")
     return kind
@@ -83,12 +88,13 @@ def load_encoders(name: str, settings: EncoderSettings | None = None) -> encoder
 
     Raises ValueError for a model that makes neither one vector of a text nor one of each token.
     """
-    if has_two_sides(name):
-        folder = Path(name)
-        if settings:  # whether its two sides are one encoder is what an arm says of itself
-            settings = settings.model_copy(update={"shared": encoder.settings_of(folder).shared})
+    folder, two_sided = Path(name), has_two_sides(name)
+    own = encoder.settings_of(folder) if two_sided else read_description(name).settings
+    settings = settings or AUTO.model_copy(update={"unit": own.unit})
+    if two_sided:  # whether its two sides are one encoder is what an arm says of itself
+        settings = settings.model_copy(update={"shared": own.shared})
         return encoder.load_pair(folder, settings).to(machine.device())
-    one = encoder.load_pretrained(name, settings or AUTO, setting="the model").eval()
+    one = encoder.load_pretrained(name, settings, setting="the model").eval()
     return encoder.Encoders(one, one).to(machine.device())
 
 

@@ -23,7 +23,7 @@ from eadpr.runtime.files import replacing, write_text
 from eadpr.runtime.section import Sets
 from eadpr.settings.model import Collection
 from eadpr.settings.resolve import checked
-from eadpr.settings.yaml import TAKEN, collection_file, load, of_collection
+from eadpr.settings.yaml import COLLECTIONS, TAKEN, load, of_collection
 from eadpr.storage import tables
 from eadpr.storage.records import Context, Passage, Question, SetMember
 
@@ -68,7 +68,7 @@ def add_own(
         advice = "give its files alone, or take another name"
         raise ValueError(f"{name} is in {_description(name, params)} already; {advice}")
     paths, block = _by_name(inputs.paths), _describe(inputs, share=share, split_words=split_words)
-    file = collection_file(name, params=params)
+    file = params.parent / COLLECTIONS / f"{name}.yaml"
     added = _read_files(checked(Collection, block, f"collections.{name}."), values, paths, _folder(name, params), file)
     if not added.answers:
         block["settings"] |= _without_answers("pseudo" if added.needs_annotator else "gold")
@@ -263,5 +263,5 @@ def _folder(name: str, params: Path) -> Path:
 
 
 def _description(name: str, params: Path) -> Path:
-    file = collection_file(name, params=params)
+    file = params.parent / COLLECTIONS / f"{name}.yaml"
     return file if file.exists() else params

@@ -270,8 +270,7 @@ def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str,
 
 def _measured_by(measurers: list[str], rows: dict[str, list[str]], names: list[str]) -> dict[str, Any]:
     """Return the rows with their trainings that are in `names`, and what measures them, if there are any."""
-    selected = {row: [name for name in trainings if name in names] for row, trainings in rows.items()}
-    trainings = {row: trainings for row, trainings in selected.items() if trainings}
+    trainings = {row: kept for row, every in rows.items() if (kept := [name for name in every if name in names])}
     return {"by": measurers if trainings else [], "trainings": trainings}
 
 

@@ -68,10 +68,6 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
-def collection_file(name: str, *, params: Path) -> Path:
-    return params.parent / COLLECTIONS / f"{name}.yaml"
-
-
 def locked_collection(lock: Path) -> str | None:
     """Return the collection in dvc.lock, None if there is no such file or nothing has run."""
     if not lock.exists():
