@@ -24,10 +24,7 @@ SECTION_FIELDS = {name: (pkgutil.resolve_name(kind), ...) for name, kind in SECT
 Settings = create_model("Settings", __base__=Section, **SECTION_FIELDS)
 
 # Names of files and folders that lie in the same folders as those of arms and rankings.
-RESERVED = (
-    "bm25", "bases", "fused", "evidence", "multihop", "near_duplicates", "query_sides",
-    "readers", "readings",
-)  # fmt: skip
+RESERVED = ("bm25", "bases", "fused", "evidence", "multihop", "near_duplicates", "query_sides", "readers", "readings")
 # Kinds of entries that leave files in the same folders, so that no two have the same name.
 APART = ("bases", "active", "arms", "query_sides", "fused", "multihop")
 

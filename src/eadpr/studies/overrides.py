@@ -58,12 +58,9 @@ def _check_place(override: str, values: Mapping[str, Any]) -> None:
     if names is None or (plain and name and name not in names):  # of a section that is not plain users name the entries
         known = flatten(every)
         near = [name for name in [*flatten(values), *known] if name.endswith(f".{key}")][:1]
-        near = near or get_close_matches(key, known, 3, 0.75)
-        advice = (
-            f"did you mean {' or '.join(sorted(near))}?"
-            if near
-            else f"{PARAMS} and src/eadpr/settings/{DEFAULTS.name} have all"
-        )
+        advice = f"{PARAMS} and src/eadpr/settings/{DEFAULTS.name} have all"
+        if near := near or get_close_matches(key, known, 3, 0.75):
+            advice = f"did you mean {' or '.join(sorted(near))}?"
         raise ValueError(f"-S {override}: no setting {key}; {advice}")
     if file or (key == override.partition("=")[0] and key in flatten(every).keys() - flatten(values)):
         place = "a key stands here without its file" if file else f"{key} stands in {DEFAULTS.name}, not in {PARAMS}"
