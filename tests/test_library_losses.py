@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, MultiVectorEncoder, SentenceTransformer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -153,10 +153,13 @@ def test_a_missing_text_is_missing_behind_a_prompt(model, prompts, missing):
     assert found["present_P"].tolist() == [True, True, False, True]
 
 
-def test_a_model_without_a_tokenizer_of_transformers_is_refused():
+def test_a_model_of_no_vectors_or_without_a_tokenizer_of_transformers_is_refused(folder):
     static = SentenceTransformer(modules=[StaticEmbedding(Tokenizer(WordLevel({"a": 0}, "a")), embedding_dim=2)])
-    with pytest.raises(ValueError, match="no tokenizer of transformers"):
-        EvidenceLoss(static)
+    tokens, scores = (kind(str(folder), device="cpu") for kind in (MultiVectorEncoder, CrossEncoder))
+    refused = {static: "no tokenizer of transformers", tokens: "a MultiVect.*`eadpr.evidence_loss`", scores: "a Cross"}
+    for model, match in refused.items():
+        with pytest.raises(ValueError, match=match):
+            EvidenceLoss(model)
 
 
 def test_unknown_words_are_text(model):
@@ -235,12 +238,8 @@ def test_the_pages_late_interaction_is_the_loss_of_its_scores():
     questions[1, 1] = 0
     passages = torch.randn(6, 3, 4, generator=rng).requires_grad_()
     tokens = torch.tensor([[i < n for i in range(3)] for n in (3, 2, 2, 1, 3, 1)])
-    names = {
-        "QUESTIONS": questions,
-        "TOKENS": tokens,
-        "HAS_DISTRACTOR": YES,
-        "HAS_PLACEBO": torch.tensor([True, False]),
-    }
+    placebo = torch.tensor([True, False])
+    names = {"QUESTIONS": questions, "TOKENS": tokens, "HAS_DISTRACTOR": YES, "HAS_PLACEBO": placebo}
     names |= dict(zip(("POSITIVES", "DISTRACTORS", "PLACEBOS"), passages.split(2), strict=True))
     exec(compile(page_code()[3], "page", "exec"), names)
     for q, question in enumerate(questions.tolist()):

@@ -80,6 +80,8 @@ class EvidenceLoss(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.model = model
+        if (kind := getattr(model, "model_type", None)) in ("MultiVectorEncoder", "CrossEncoder"):
+            raise ValueError(f"a {kind} makes no one vector of a text; give its scores to `eadpr.evidence_loss`")
         tokenizer = getattr(model, "tokenizer", None)
         if tokenizer is None or not hasattr(tokenizer, "all_special_ids"):
             raise ValueError("the model has no tokenizer of transformers, by which texts that are missing are known")
