@@ -151,14 +151,16 @@ def test_on_wiki18_arms_of_the_papers_read_what_they_should():
         assert files["retrieve.json"]["retrieve"]["depth"] == 200
 
 
-@pytest.mark.parametrize("collection", ["wiki18-trex", "wiki18-paq"])
-def test_query_side_fine_tuning_of_the_thesis_has_the_rate_of_a_pretrained_encoder(collection):
+@pytest.mark.parametrize(("collection", "sets", "kind"), [
+    ("wiki18-trex", None, "given"), ("wiki18-paq", ["nq/train"], "ranked"),
+])  # fmt: skip
+def test_query_side_fine_tuning_of_the_thesis_has_the_rate_of_a_pretrained_encoder(collection, sets, kind):
     files = configs(on(collection, "002-table5-2"))
     settings = files["query_sides/dpr-tuned.json"]["query_side"]
     shown = {"learning_rate": 3e-5, "top_k": 100, "batch_size": 12, "epochs": 5, "dropout": 0.1}
-    paq = collection == "wiki18-paq"
-    assert settings | shown | {"sets": ["nq/train"] if paq else None} == settings
-    assert files["dpr/train.json"]["train"]["upsample"] == ({"nq/train": 0} if paq else {})
+    assert settings | shown | {"sets": sets} == settings
+    assert files["dpr/train.json"]["train"]["upsample"] == dict.fromkeys(sets or (), 0)
+    assert files["dpr/negatives.json"]["negatives"]["kind"] == kind, "DPR's files name NQ's, none names PAQ's"
 
 
 def test_two_hops_on_hotpot_have_mdrs_settings():
