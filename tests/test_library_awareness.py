@@ -242,6 +242,7 @@ def test_bm25_by_hand():
 
 QUESTIONS, TITLES, PASSAGES = ["w1 w2", "w3"], ["ada", ""], ["w4 w5 paris", "london w7"]
 JOINED = ["ada w4 w5 paris", "london w7"]
+PYLATE = {"model_type": "ColBERT", "do_query_expansion": False, "document_length": 12}
 
 
 def write_other(folder, kind):
@@ -283,31 +284,32 @@ def test_a_cross_encoder_is_scored_by_its_logit(tmp_path):
     assert make_scorer(tmp_path / "saved").score(QUESTIONS, TITLES, PASSAGES) == pytest.approx(expected.tolist())
 
 
-@pytest.mark.parametrize(("kind", "architecture"), [(SparseEncoder, BertForMaskedLM), (MultiVectorEncoder, BertModel)])
-def test_weights_of_terms_and_vectors_of_tokens_are_scored_by_their_own_similarity(tmp_path, kind, architecture):
-    """Each text is encoded once, and rows are put together after that."""
-    model = kind(str(write_other(tmp_path, architecture)), device="cpu")
-    model.save_pretrained(str(tmp_path / "saved"))
+@pytest.mark.parametrize(("kind", "architecture", "pylate"), [
+    (SparseEncoder, BertForMaskedLM, {}), (MultiVectorEncoder, BertModel, {}), (MultiVectorEncoder, BertModel, PYLATE),
+])  # fmt: skip
+def test_weights_of_terms_and_vectors_of_tokens_have_their_own_similarity(tmp_path, kind, architecture, pylate):
+    """Each text is encoded once, and rows are put together after that. PyLate's files name its own class."""
+    kind(str(write_other(tmp_path, architecture)), device="cpu").save_pretrained(str(saved := tmp_path / "saved"))
+    if pylate:
+        first, layer, *_ = json.loads((saved / "modules.json").read_text())
+        (saved / "modules.json").write_text(json.dumps([first, layer | {"type": "pylate.models.Dense.Dense"}]))
+        (saved / "config_sentence_transformers.json").write_text(json.dumps(pylate))
+    model = kind(str(saved), device="cpu")
     expected = model.similarity(model.encode_query(QUESTIONS), model.encode_document(JOINED))
-    rows = [0, 1, 0, 1], [0, 0, 1, 1]
-    asked, titles, passages = (
-        [of[i] for i in row] for of, row in zip((QUESTIONS, TITLES, PASSAGES), [rows[0], rows[1], rows[1]], strict=True)
-    )
-    for given in (model, tmp_path / "saved"):
-        found = make_scorer(given).score(asked, titles, passages)
-        np.testing.assert_allclose(found, expected[rows].tolist(), rtol=1e-5)
-        assert awareness(given, distractors([ROW]))["aa"].interval.n == 1
-
-
-SPARSE = {"config_sentence_transformers.json": {"model_type": "SparseEncoder"}}
+    asked, titles, passages = QUESTIONS * 2, *(np.repeat(texts, 2).tolist() for texts in (TITLES, PASSAGES))
+    for scorer in (make_scorer(model), make_scorer(saved)):
+        np.testing.assert_allclose(scorer.score(asked, titles, passages), expected.T.flatten().tolist(), rtol=1e-5)
+        assert len(scorer.inputs([""], ["w1 " * 99])[0]) == pylate.get("document_length", 24)
+        assert awareness(scorer, distractors([ROW]))["aa"].interval.n == 1
 
 
 @pytest.mark.parametrize(("change", "match"), [
     ({"config.json": {"architectures": ["HF_ColBERT"]}}, r"config\.json: HF_ColBERT is no encoder of one vector"),
     ({"config_sentence_transformers.json": {"model_type": "Reranker"}}, "model_type Reranker is not known here"),
-    ({"modules.json": [{"path": "", "type": "pylate.models.Dense.Dense"}]}, "holds pylate.models.Dense.Dense"),
+    ({"modules.json": [{"path": "", "type": "pylate.models.Other"}]}, "modules.json: holds pylate.models.Other, which"),
     ({"modules.json": [{"path": "", "type": "sentence_transformers.models.Router"}],
-      "router_config.json": {"types": {"a": "evil.M"}}} | SPARSE, "modules.json: holds evil.M, which is no class of"),
+      "config_sentence_transformers.json": {"model_type": "SparseEncoder"},
+      "router_config.json": {"types": {"a": "evil.M"}}}, "modules.json: holds evil.M, which is no class of"),
 ])  # fmt: skip
 def test_what_cannot_be_scored_is_refused_by_name_before_it_is_loaded(tmp_path, change, match):
     """A mean of its vectors would be none of its own."""
@@ -384,7 +386,7 @@ def test_sentence_transformers_that_is_not_installed_is_asked_for(tmp_path, monk
     arm = write_model(tmp_path / "arm")
     error = run(write_other(tmp_path, BertForSequenceClassification), "--rows", tmp_path / "rows.jsonl").exception
     assert isinstance(error, command.USER_ERRORS)
-    assert "is a CrossEncoder, which needs sentence-transformers; pip install 'eadpr[sent" in str(error)
+    assert ", a CrossEncoder, needs sentence-transformers; pip install 'eadpr[sentence-tr" in str(error)
     assert make_scorer(arm)
     assert make_scorer(arm / "passage_encoder")
 

@@ -142,8 +142,7 @@ def test_the_card_of_an_arm_of_tokens_and_vector_databases_score_as_the_pipeline
     titles, bodies = zip(*texts(made), strict=True)
     scorers = make_scorer(arm), make_scorer(out)
     ours, again = (np.stack([by.score([q] * len(titles), titles, bodies) for q in QUESTIONS]) for by in scorers)
-    for scores in (left["scores"], again):
-        np.testing.assert_allclose(scores, ours, atol=1e-5, rtol=0)
+    np.testing.assert_allclose([left["scores"], again], [ours] * 2, atol=1e-5, rtol=0)
     assert eadpr.point(out, QUESTIONS[0], bodies) == eadpr.point(arm, QUESTIONS[0], bodies)
     assert load_pretrained(str(out), AUTO, setting="base.model").settings.unit == "passage"
     asked = left["model"].encode_query(left["asked"])

@@ -55,14 +55,13 @@ def point(model: Any, question: str, passages: Iterable[Mapping[str, str] | str]
 
 def point_by(encoders: Encoders, question: str, passages: Sequence[Passage]) -> list[Pointed]:
     """Return what `point` does, of records."""
-    question_encoder, passage_encoder = encoders
-    questions = embed_questions(question_encoder, question_encoder.question_ids([question]))
+    questions = embed_questions(encoders.question, encoders.question.question_ids([question]))
     numbers, pointed = np.arange(len(passages)), dict[int, Pointed]()
 
     def read(rows: Sequence[int]) -> list[Passage]:
         return [passages[row] for row in rows]
 
-    for (row,), spans, (scores,) in score_passages(questions, numbers * 0, numbers, read, passage_encoder):
+    for (row,), spans, (scores,) in score_passages(questions, numbers * 0, numbers, read, encoders.passage):
         pairs = zip(spans, scores.tolist(), strict=True)
         text = passages[row].text
         sentences = [ScoredSentence(*span, text[slice(*span)], score) for span, score in pairs if score == score]

@@ -18,7 +18,7 @@ from eadpr.search import late
 from eadpr.text import answers
 from eadpr.training import encoder
 from eadpr.training.config import AUTO, SETTINGS, EncoderSettings
-from eadpr.training.self_description import read_class, read_description
+from eadpr.training.self_description import CLASSES, read_class, read_description
 
 JOIN = "{title} {text}"
 K1, B = 0.9, 0.4  # BM25's parameters in Pyserini
@@ -38,7 +38,12 @@ class Scorer(NamedTuple):
 def check_loadable(model: str | Path) -> str:
     """Return the class of sentence-transformers that scores as a model was made to, before weights are loaded; raises
     ValueError for a model that cannot be scored so, and where sentence-transformers is needed and not installed."""
-    kind = read_class(str(model))
+    try:
+        kind = read_class(str(model))
+    except ValueError as error:
+        if "holds pylate.models.Dense.Dense," not in str(error):
+            raise
+        kind = CLASSES["ColBERT"]  # sentence-transformers takes PyLate's layer for its own, and refuses other classes
     try:
         read_description(str(model))
     except ValueError as error:
@@ -47,8 +52,7 @@ def check_loadable(model: str | Path) -> str:
     else:
         return VECTORS
     if not find_spec("sentence_transformers"):
-        advice = "pip install 'eadpr[sentence-transformers]'"
-        raise ValueError(f"{model} is a {kind}, which needs sentence-transformers; {advice}")
+        raise ValueError(f"{model}, a {kind}, needs sentence-transformers; pip install 'eadpr[sentence-transformers]'")
     return kind
 
 
@@ -124,7 +128,8 @@ def _sentence_transformer_scorer(model: Any, join: str) -> Scorer:
         prompted = [prompt + text for text in _join_all(join, titles, texts)]
         if not callable(model.tokenizer):  # a static model, which reads all of a text
             return prompted
-        ids = model.tokenizer(prompted, truncation=True, max_length=model.max_seq_length).input_ids
+        longest = getattr(model[0], "document_length", None) or model.max_seq_length
+        ids = model.tokenizer(prompted, truncation=True, max_length=longest).input_ids
         return [tuple(row) for row in ids]
 
     def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:

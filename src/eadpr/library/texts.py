@@ -134,8 +134,7 @@ def _make_annotator(annotator: Path | str | None = None, evidence: Strategy | No
     if evidence == "gold":
         raise ValueError("evidence gold needs what a source annotated, which rows do not have; name another strategy")
     settings = EvidenceSettings(
-        positive="each", strategies=[evidence, *PLACEBOS], placebo_of=evidence, window=window,
-        input_tokens=512,
+        positive="each", strategies=[evidence, *PLACEBOS], placebo_of=evidence, window=window, input_tokens=512,
     )  # fmt: skip
     if annotator is None:
         return Annotate(settings, Manifest("none", UNIFIEDQA, [], {}), score=None)

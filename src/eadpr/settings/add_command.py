@@ -85,10 +85,7 @@ def _report_lines(added: Any) -> Iterator[str]:
             line += f"; {hopeless:,} have neither that nor an answer to look for: never learnt from, wrong if evaluated"
         yield line
     yield from report.get("offers", ())
-    if report.get("unheld"):
-        yield report["unheld"]
-    if added.few:
-        yield added.few
+    yield from filter(None, (report.get("unheld"), added.few))
     for kind, odd in report.get("odd_rows", {}).items():
         yield f"{odd['count']:,} of {odd['of']:,} {kind}: {SCRATCH.sub('made into ', '; '.join(odd['first']))}"
     if own := report.get("own_documents"):
