@@ -37,6 +37,7 @@ def own(table: Table, sets: Sequence[str], arm: str | None, metric: str) -> str:
     question_set = table.choose_set(sets)
     if arm is None or question_set is None:
         return NONE
+    arm = table.arm_of(question_set, arm)
     if arm not in table.figures[question_set]:
         known = ", ".join(sorted(table.figures[question_set]))
         raise ValueError(f"docs/papers.yaml: a row names the arm {arm}; {table.path} has of {question_set}: {known}")
@@ -67,16 +68,21 @@ def figures(paper: Mapping[str, Any], tables: Sequence[Table]) -> Iterator[list[
             for text in (own(table, sets, arm, metric) for table in tables):
                 line += [text, NONE if text == NONE else difference(float(text.split()[0]), theirs)]
             lines.append(line)
-        if all(text == NONE for line in lines for text in line[3::2]):
+        missing = all(text == NONE for line in lines for text in line[3::2])
+        if missing and any(table.choose_set(sets) for table in tables):
             raise ValueError(f"docs/papers.yaml: {paper['title']}: no table has a figure for the column {column}")
-        yield from lines
+        if not missing or any(line[2] != NONE for line in lines):
+            yield from lines
 
 
 def change(table: Table, question_set: str | None, one: str, other: str, metric: str) -> str:
     """Return our difference of two arms, with its interval where the table has one; nothing of a pair that it does not
     compare."""
-    cells = table.differences.get(question_set or "", {}).get(f"{one} − {other}")
-    if question_set is None or cells is None:
+    if question_set is None:
+        return NONE
+    one, other = table.arm_of(question_set, one), table.arm_of(question_set, other)
+    cells = table.differences.get(question_set, {}).get(f"{one} − {other}")
+    if cells is None:
         return NONE
     if metric in cells:
         return cells[metric]

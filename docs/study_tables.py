@@ -29,6 +29,12 @@ class Table(NamedTuple):
         """Return the first of the question sets that was evaluated; none where the collection has none of them."""
         return next((name for name in names if name in self.figures), None)
 
+    def arm_of(self, question_set: str, arm: str) -> str:
+        """Return the arm itself, or where each set has one of its own, as dpr-trec, that of this set."""
+        arms = self.figures[question_set]
+        own = (name for name in arms if name.rpartition("-")[0] == arm and name.rpartition("-")[2] in question_set)
+        return arm if arm in arms else next(own, arm)
+
     def figure(self, question_set: str, arm: str, metric: str) -> str | None:
         """Return a figure as the report shows it, without the number of pairs behind it."""
         text = self.figures[question_set].get(arm, {}).get(metric)
