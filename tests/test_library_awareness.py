@@ -346,7 +346,7 @@ def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
 
 def test_units_rank_the_passages_of_all_rows_and_know_evidence_as_each_unit_does(tmp_path):
     arm, path = write_model(tmp_path / "arm"), tmp_path / "rows.jsonl"
-    texts = ["London was w1. Ada born there.\n\nW2 w3.", "W4 w5.\n\nParis w6 w7 w8.\n\nW9 was capital.", "1912 w10."]
+    texts = ["London was w1. Ada born there.", "W4 w5.\n\nParis w6 w7 w8.\n\nW9 was capital.", f"1912{20 * ' w1'}. W2."]
     rows = [
         {"question": f"where was {answer}", "answers": [answer], "text": text, "title": f"w{i}"}
         for i, (answer, text) in enumerate(zip(["London", "Paris", "1912"], texts, strict=True))
@@ -354,7 +354,8 @@ def test_units_rank_the_passages_of_all_rows_and_know_evidence_as_each_unit_does
     write_rows(path, *rows, rows[1] | {"question": "capital"})  # a passage of two rows is ranked once
     done = run(arm, "--rows", path, "--units")
     assert done.exit_code == 0, done.exception
-    header, _, *lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
+    assert done.stdout.endswith(f"|\n\n{arm} does not read 1 sentence of these passages, beyond its cut.\n")
+    header, _, *lines, _, _ = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
     assert header[1:] == ["top-1 of 3 passages", "controlled AA-evidence"]
     questions, right = [*(row["question"] for row in rows), "capital"], [0, 1, 2, 1]
     asked, titles, passages = zip(*((q, f"w{i}", text) for q in questions for i, text in enumerate(texts)), strict=True)
@@ -363,8 +364,7 @@ def test_units_rank_the_passages_of_all_rows_and_know_evidence_as_each_unit_does
         (arm / "encoder.json").write_text(json.dumps(settings))
         best = make_scorer(arm).score(asked, titles, passages).reshape(4, 3).argmax(1)
         assert (name, top1) == (f"{arm}, {unit}", f"{100 * np.mean(best == right):.1f}")
-        expected = awareness(arm, distractors(read_rows(path, {})))
-        assert known == cell(expected["controlled_aa_evidence"])
+        assert known == cell(awareness(arm, distractors(read_rows(path, {})))["controlled_aa_evidence"])
 
 
 @pytest.mark.parametrize(("rows", "match"), [

@@ -11,6 +11,7 @@ from eadpr.library.awareness import Awareness, awareness, cell
 from eadpr.library.scorers import distinct, encoder_scorer, load_encoders
 from eadpr.library.texts import Texts
 from eadpr.report import markdown
+from eadpr.runtime.terminal import counted
 from eadpr.search import late
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
@@ -30,21 +31,22 @@ CONTROLLED = "controlled_aa_evidence"
 
 def table(models: Sequence[str], texts: Sequence[Texts], join: str | None = None) -> str:
     """Return a Markdown table: for each model and unit, how often a row's own passage is the first of all passages, and
-    controlled AA-evidence, in %."""
+    controlled AA-evidence, in %; below it how many sentences of the passages a model does not read."""
     passages, _ = distinct((row.title, row.variants["positive"]) for row in texts)
     header = ["model", f"top-1 of {len(passages):,} passages", markdown.title(CONTROLLED)]
-    rows = [
-        [f"{model}, {unit}", f"{100 * top1:.1f}", cell(controlled)]
-        for model in models
-        for unit, top1, controlled in measure_units(model, texts, join)
-    ]
-    return markdown.table(header, rows)
+    rows, notes = [], []
+    for model in models:
+        for unit, top1, controlled, unread in measure_units(model, texts, join):
+            rows.append([f"{model}, {unit}", f"{100 * top1:.1f}", cell(controlled)])
+            if unread:
+                notes.append(f"{model} does not read {counted(unread, 'sentence')} of these passages, beyond its cut.")
+    return "\n\n".join([markdown.table(header, rows), *notes])
 
 
 def measure_units(
     model: str, texts: Sequence[Texts], join: str | None = None
-) -> Iterator[tuple[str, float, Awareness | None]]:
-    """Yield each unit with its top-1, a share, and its controlled AA-evidence, None where no row has it.
+) -> Iterator[tuple[str, float, Awareness | None, int]]:
+    """Yield each unit with its top-1, a share, its controlled AA-evidence, None where no row has it, and sentences cut.
 
     Sentences and tokens rank the CANDIDATES of highest cosine. A model with layers behind its pooling has no tokens.
     """
@@ -57,13 +59,13 @@ def measure_units(
         has_layers = encoders.passage.projection is not None
         scorer = encoder_scorer(encoders, join)
         ids: Any = encoders.question.question_ids(questions), scorer.inputs(*map(list, zip(*passages, strict=True)))
+        unread = encoders.passage.unread  # before texts that lack a piece are read too
         if changes["unit"] == "passage":
-            sides = [embed(encoder, rows) for encoder, rows in zip(encoders, ids, strict=True)]
-            ranked = candidates = rank(*sides)
+            ranked = candidates = rank(*map(embed, encoders, ids))
         else:
             read_ids = partial(late.take, ids[1])
             ranked = late.rescore(candidates, encoders, ids[0], read_ids, depth=1, label=f"{model}, {unit}")
-        yield unit, float(np.mean(ranked.rows[:, 0] == right)), awareness(scorer, texts).get(CONTROLLED)
+        yield unit, float(np.mean(ranked.rows[:, 0] == right)), awareness(scorer, texts).get(CONTROLLED), unread
 
 
 def rank(questions_QD: np.ndarray, passages_ND: np.ndarray) -> Hits:

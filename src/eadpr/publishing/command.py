@@ -38,7 +38,7 @@ def convert_checkpoint(
     architecture: str = typer.Option(
         "bert-base-uncased", help="Model whose config and tokenizer the encoders have: name or folder."
     ),
-) -> None:
+) -> str:
     """Turn a published DPR checkpoint into a model folder: eadpr convert hf_bert_base.cp --out models/dpr-nq.
 
     A model folder with pickled weights becomes one with safetensors. Nothing but tensors and plain values is loaded.
@@ -46,8 +46,7 @@ def convert_checkpoint(
     from eadpr.training.convert import convert, convert_folder
 
     if len(checkpoints) == 1 and checkpoints[0].is_dir():
-        typer.echo(f"convert: {convert_folder(checkpoints[0], out):,} parameters in {out}")
-        return
+        return f"convert: {convert_folder(checkpoints[0], out):,} parameters in {out}"
     parameters = convert(checkpoints, out, architecture=architecture)
-    typer.echo(f"convert: two encoders of together {parameters:,} parameters in {out}")
-    typer.echo(f"next: dvc exp run -S base.model={out} -S encoder.shared=false")
+    next_command = f"dvc exp run -S base.model={out} -S encoder.shared=false"
+    return f"convert: two encoders of together {parameters:,} parameters in {out}\nnext: {next_command}"

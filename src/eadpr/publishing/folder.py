@@ -6,6 +6,7 @@ A shared encoder is the folder itself; two have a subfolder each, and sentence-t
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -97,14 +98,12 @@ def _write_router(folder: Path) -> None:
     """Write sentence-transformers' files for two encoders. Without a route, as by `encode`, it refuses texts."""
     kind = f"{LIBRARY}.models"
     files.write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": f"{kind}.Router"}])
-    types: dict[str, str] = {}
-    structure = {}
+    parameters = {"default_route": None, "allow_empty_key": False}
+    router: dict[str, Any] = {"types": {}, "structure": {}, "parameters": parameters}
     for route, side in zip(("query", "document"), SIDES, strict=True):
         modules = files.read_json(folder / side / "modules.json")
         paths = [f"{side}/{module['path']}".rstrip("/") for module in modules]
-        types |= zip(paths, [module["type"] for module in modules], strict=True)
-        structure[route] = paths
-    parameters = {"default_route": None, "allow_empty_key": False}
-    router = {"types": types, "structure": structure, "parameters": parameters}
+        router["types"] |= zip(paths, [module["type"] for module in modules], strict=True)
+        router["structure"][route] = paths
     files.write_json(folder / "router_config.json", router)
     shutil.copyfile(folder / SIDES[0] / MODEL, folder / MODEL)
