@@ -82,13 +82,7 @@ def _check_sets(layout: Layout, models: Models, trainings: dict[str, Settings]) 
 
 
 def _check_arms(layout: Layout, models: Models) -> None:
-    """No two arms are the same training, no two bases the same encoder, and placebos that a loss needs are made."""
-    base_of: dict[tuple[str, str | None], str] = {}
-    for name, config in models["bases"].items():
-        model, revision = config.base.model, config.base.revision
-        if (twin := base_of.setdefault((model, revision), name)) != name and model != "scratch":
-            reason = f"{json.dumps(model)} is bases.{twin} too (layers and seed are for scratch alone); name another"
-            raise SettingError(f"bases.{name}.model", reason)
+    """No two arms are the same training, and placebos that a loss needs are made."""
     arm_of: dict[tuple[object, ...], str] = {}
     for arm, config in models["arms"].items():
         edges = layout.active[arm]
