@@ -17,6 +17,7 @@ from sentence_transformers.util import maxsim
 import eadpr
 from eadpr.library.scorers import make_scorer
 from eadpr.publishing import card, folder
+from eadpr.runtime.files import write_json
 from eadpr.runtime.machine import Machine
 from eadpr.search.config import Encode
 from eadpr.search.encode import embed, encode
@@ -39,6 +40,7 @@ REPORT = {
     "report": {
         "resamples": 200, "seed": 0, "confidence": 0.95, "columns": ["top1", "controlled_aa"],
         "trainings": {"arm": ["arm"], "dpr": ["dpr"]}, "baseline": "dpr", "compare": {},
+        "differences": ["top1"], "by": {},
     },
     "sets": {"evaluate": ["t/dev"]},
 }  # fmt: skip
@@ -46,11 +48,6 @@ VALUES = {
     "active": {"arm": {"init": "base"}, "later": {"init": "tuned"}, "untrained": {"init": "base"}},
     "bases": {"base": {}}, "query_sides": {"tuned": {"of": "arm"}}, "fused": {"hybrid": {}}, "arms": {"arm2": {}},
 }  # fmt: skip
-
-
-def write_json(path, value):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value))
 
 
 def make(at, *, shared=True, pooling="mean", unit="passage", passages=None):
@@ -243,6 +240,10 @@ def test_the_card_says_what_was_measured_and_trained_on(tmp_path, monkeypatch):
     assert "Of more: More toys. Licence: MIT." in found.text
     assert "commit c0ffee" in found.text
     assert str(tmp_path) not in found.text
+    report = REPORT["report"] | {"trainings": {row: [row] for row in ("arm", "bm25", "dpr")}}
+    for rows, others in ([], ["dpr", "bm25"]), ("bm25", ["bm25"]), (["bm25", "dpr"], ["bm25", "dpr"]):
+        table = card.measure_table(made / "outcomes", "arm", report | {"compare": {"arm": rows}}, ["t/dev"])
+        assert re.findall(r"(\w+), t/dev", table) == ["arm", *others]
 
 
 def test_what_no_other_library_can_be_given_is_refused(tmp_path):

@@ -13,7 +13,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from eadpr.evaluation.config import BM25
 from eadpr.evaluation.outcomes import Outcomes
 from eadpr.report import markdown
-from eadpr.report.config import UNTRAINED, Sampling
+from eadpr.report.config import UNTRAINED, Report
 from eadpr.report.differences import compare
 from eadpr.report.notes import find_unmoved
 from eadpr.runtime import files
@@ -73,17 +73,18 @@ def describe_sources(collection: str) -> str:
 def measure_table(outcomes: Path, arm: str, report: Mapping[str, Any], sets: list[str]) -> str:
     """Return a table of the report's columns, computed with its settings. Each question set has a column for the arm,
     one for BM25 and, if they are active, for what the report compares the arm with and for the untrained encoder."""
-    sampling = Sampling(**{name: report[name] for name in Sampling.model_fields})
+    settings = Report(**{name: report[name] for name in Report.model_fields})
     head, columns = ["%"], []
-    others = [row for row in (report["compare"].get(arm, report["baseline"]), UNTRAINED) if row in report["trainings"]]
-    for name, row in product(sets, dict.fromkeys([arm, *others, BM25])):
+    others = [*(settings.references(arm) or [settings.baseline]), UNTRAINED]
+    active = [row for row in others if row in report["trainings"]]
+    for name, row in product(sets, dict.fromkeys([arm, *active, BM25])):
         table = Outcomes([outcomes / f"{row}.parquet"])
-        sides = ((table.of_trainings(name, metric), [], False) for metric in report["columns"])
-        intervals = [measured and measured.interval for measured in compare(sides, sampling)]
+        sides = ((table.of_trainings(name, metric), [], False) for metric in settings.columns)
+        intervals = [measured and measured.interval for measured in compare(sides, settings)]
         most = max((interval.n for interval in intervals if interval), default=0)
         head.append(f"{row}, {name} ({counted(most, 'question')})")
         columns.append([markdown.bounded(interval) if interval else markdown.NONE for interval in intervals])
-    rows = [[markdown.title(metric), *cells] for metric, *cells in zip(report["columns"], *columns, strict=True)]
+    rows = [[markdown.title(metric), *cells] for metric, *cells in zip(settings.columns, *columns, strict=True)]
     return markdown.table(head, [row for row in rows if {*row[1:]} != {markdown.NONE}])
 
 
