@@ -36,12 +36,12 @@ def evidence(*spans: Span, chosen: list[int], target: str = "Rome", strategy: st
 
 
 def test_a_distractor_lacks_all_chosen_spans():
-    found = evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1])
-    outcome = cut(pair(), found)
     expected = ("kept", Distractor("q", "p", "pseudo", 0, "cut", "Ann liked tea. Rome is old.", [Span(15, 36)]), ())
-    assert outcome == expected
+    assert cut(pair(), evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1])) == expected
     outcome = cut(pair(), evidence(Span(0, 14), Span(15, 36), Span(37, 49), chosen=[1, 2], strategy="sentence"))
     assert (outcome.reason, outcome.distractor.text) == ("kept", "Ann liked tea.")
+    outcome = cut(pair("Mayors. - A, 1985 - Ann of Rome, 90"), evidence(Span(8, 35), chosen=[0]))
+    assert (outcome.reason, outcome.distractor.text) == ("kept", "Mayors."), "7 of 35 are a fifth"
 
 
 @pytest.mark.parametrize(("of", "found", "reason"), [
@@ -75,8 +75,7 @@ def written(tmp_path: Path, rows: list[Evidence], settings: Distractors) -> tupl
     records, positives = write_collection(tmp_path)
     evidence, out = tmp_path / "evidence.parquet", tmp_path / "distractors"
     tables.write(evidence, Evidence, rows)
-    given = {"records": records, "positives": positives, "evidence": evidence}
-    return out, write_distractors(settings, **given, out=out)
+    return out, write_distractors(settings, records=records, positives=positives, evidence=evidence, out=out)
 
 
 def test_the_stage_counts_by_strategy_and_question_set(tmp_path):

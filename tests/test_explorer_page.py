@@ -124,8 +124,11 @@ def test_sentences_of_the_report_stand_below_the_table_as_text(visit, toy, tmp_p
     notes = files.read_json(folder / "toy" / "notes.json")
     notes |= {"collection": ["**eadpr** is <b>best</b>: `eadpr publish`."], "sets": {"main/dev": ["Low."]}}
     files.write_json(folder / "toy" / "notes.json", notes)
-    explore.run(explorer_toy.paths(folder), tmp_path / "page.html", "toy", REPORT, SETS, {})
+    several = REPORT.model_copy(update={"compare": {"eadpr": ["bm25", "dpr"]}})
+    explore.run(explorer_toy.paths(folder), tmp_path / "page.html", "toy", several, SETS, {})
     page = visit("", tmp_path / "page.html")
+    differences = " ".join(table(page, "[aria-label=Ranking] .means")["eadpr"][0].split())
+    assert re.findall(r"\+(\S+) \S+ to \S+ against (\w+)", differences) == [("25.0", "bm25"), ("75.0", "dpr")]
     assert texts(page, ".note") == ["eadpr is <b>best</b>: eadpr publish.", "Low."]
     assert (texts(page, ".note strong"), texts(page, ".note code")) == (["eadpr"], ["eadpr publish"])
 

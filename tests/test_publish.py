@@ -38,9 +38,8 @@ QUESTIONS = ["where was ada born", " w1 w2’s w3 ", "capital w5 w6 w7"]
 TRAINED = {"encoder": {}, "loss": {"tau1": 1.0}, "train": {"steps": 5}}
 REPORT = {
     "report": {
-        "resamples": 200, "seed": 0, "confidence": 0.95, "columns": ["top1", "controlled_aa"],
-        "trainings": {"arm": ["arm"], "dpr": ["dpr"]}, "baseline": "dpr", "compare": {},
-        "differences": ["top1"], "by": {},
+        "resamples": 200, "seed": 0, "confidence": 0.95, "columns": ["top1", "controlled_aa"], "by": {},
+        "trainings": {"arm": ["arm"], "dpr": ["dpr"]}, "baseline": "dpr", "compare": {}, "differences": ["top1"],
     },
     "sets": {"evaluate": ["t/dev"]},
 }  # fmt: skip

@@ -139,13 +139,15 @@ def test_on_wiki18_arms_of_the_papers_read_what_they_should():
     arms = {"picl-inbatch": "sentence", "picl-answer": "answer", "picl-window": "window", "eadpr-paper": "pseudo"}
     for arm, strategy in arms.items():
         assert files[f"{arm}/examples.json"]["examples"]["strategy"] == strategy
-    for most in (15000, 30000):
-        for arm in (f"dpr-{most}", f"eadpr-{most}"):
-            assert files[f"{arm}/examples.json"]["examples"]["questions"] == most
+    for family, most in itertools.product(("dpr", "eadpr"), (15000, 30000)):
+        assert files[f"{family}-{most}/examples.json"]["examples"]["questions"] == most
+    assert configs(on("wiki18", "004-figure4"))["dpr-random1/negatives.json"]["negatives"]["kind"] == "random"
     assert len(configs(on("wiki18", "002-table4-1"))["evaluate.json"]["sets"]["evaluate"]) == 5
-    for name, arms in {"001-table2": ("dpr-mined", "eadpr-paper-mined"), "004-table2": ("picl-mined",)}.items():
+    arms = {"001-table2": {"dpr-mined": "dpr", "eadpr-paper-mined": "eadpr-paper"}, "004-table2": {"picl-mined": "dpr"}}
+    for name, sources in arms.items():
         files = configs(on("wiki18", name))
-        for arm in arms:
+        for arm, source in sources.items():
+            assert STUDIES[name].active[arm].negatives == source
             mined = files[f"{arm}/negatives.json"]["negatives"]
             assert (mined["kind"], mined["depth"], mined["keep"], mined["exclude"]) == ("ranked", 200, 200, ["answer"])
         assert files["retrieve.json"]["retrieve"]["depth"] == 200
@@ -187,15 +189,13 @@ def values(leaves):
 
 @given(values(LEAVES.filter(lambda leaf: leaf is not None)), values(LEAVES))  # Hydra cannot delete a null
 def test_overrides_turn_one_into_the_other(before, after):
-    kept = {"kept": 1}
-    assert apply_overrides(list(make_overrides(before, after)), before | kept) == after | kept
+    assert apply_overrides(list(make_overrides(before, after)), before | {"kept": 1}) == after | {"kept": 1}
 
 
 def test_seeds_repeat_arms_with_their_own_sources():
     active = {"eadpr": EDGES, "mined": {"negatives": "eadpr", "init": "eadpr"}, "untrained": EDGES | {"once": True}}
     arms = {"mined": {}}
-    wanted = expand(study(active=active, arms=arms), GOOD)
-    assert wanted["active"] == {
+    assert expand(study(active=active, arms=arms), GOOD)["active"] == {
         "eadpr": EDGES, "mined": {"negatives": "eadpr", "init": "eadpr"}, "untrained": EDGES,
         "eadpr-2": {"repeats": "eadpr", "seed": 2, "negatives": "bm25", "init": "base-2"},
         "mined-2": {"repeats": "mined", "seed": 2, "negatives": "eadpr-2", "init": "eadpr-2"},
@@ -227,8 +227,7 @@ def test_a_pretrained_encoder_is_the_same_for_every_seed():
 
 def test_the_first_seed_of_the_default_is_the_default_pipeline():
     """So that a study takes the default's trainings from DVC's cache."""
-    found = configs(expand(STUDIES["evidence"], GOOD))
-    default = configs(GOOD)
+    found, default = configs(expand(STUDIES["evidence"], GOOD)), configs(GOOD)
     others = {"report.json", "explore.json", "report_to.json"}  # these name all arms, and the study lacks one
     of_trainings = {name for name in default.keys() - others if not name.startswith("untrained/")}
     assert {name: found[name] for name in of_trainings} == {name: default[name] for name in of_trainings}

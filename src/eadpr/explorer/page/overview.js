@@ -62,14 +62,15 @@ export function meansTable(data, of) {
 /* Roles are named, as a narrow screen shows rows as blocks, which takes them from a table. */
 function block(data, state, title, metrics) {
   const of = data.overview[state.set];
-  const apart = new Map(of.differences.map((one) => [one.row, one]));
+  const apart = (row) => of.differences.filter((one) => one.row === row);
   const rows = data.rows.filter((row) => metrics.some((metric) => of.means[row][metric]));
   const cell = (row, metric) => {
     const [name] = data.metrics[metric];
     const found = of.means[row][metric];
     if (!found) return h("td", { role: "cell", "data-title": name }, "–");
     return h("td", { role: "cell", "data-title": name }, h("div", {}, h("b", {}, per100(found[0])), " ", h("small", {}, `${per100(found[1])}–${per100(found[2])}`)),
-      compared(apart.get(row)?.metrics[metric], metric.startsWith("placebo")));
+      apart(row).map(({ with: other, metrics: by }, _, all) =>
+        compared(by[metric], metric.startsWith("placebo"), all.length > 1 && `against ${other}`)));
   };
   return h("section", { "aria-label": title },
     h("table", { class: "means", role: "table" }, h("caption", {}, title),
@@ -77,7 +78,8 @@ function block(data, state, title, metrics) {
         metrics.map((metric) => h("th", { scope: "col", role: "columnheader" }, term(...data.metrics[metric]))))),
       h("tbody", { role: "rowgroup" }, rows.map((row) => h("tr", { role: "row", class: row === state.a ? "chosen" : "" },
         h("th", { scope: "row", role: "rowheader" }, swatch(data, row), row,
-          of.trainings[row] > 1 && h("small", {}, `mean of ${of.trainings[row]} trainings`), apart.has(row) && h("small", {}, `against ${apart.get(row).with}`)),
+          of.trainings[row] > 1 && h("small", {}, `mean of ${of.trainings[row]} trainings`),
+          apart(row).map((one) => h("small", {}, `against ${one.with}`))),
         metrics.map((metric) => cell(row, metric)))))));
 }
 
@@ -97,11 +99,11 @@ function trainings(data, of) {
     + " questions, not about another training: another seed can turn an arrow." : "";
 }
 
-function compared(found, neither) { // better nor worse: a placebo rate
+function compared(found, neither, against) { // better nor worse: a placebo rate
   if (!found) return "";
   const [estimate, low, high] = found;
   const kind = low > 0 ? "up" : high < 0 ? "down" : "level";
   const arrow = { up: "▲ ", down: "▼ ", level: "" }[kind];
   return h("div", { class: `difference ${neither ? "level" : kind}` }, `${arrow}${signed(100 * estimate)} `,
-    h("small", {}, `${signed(100 * low)} to ${signed(100 * high)}`));
+    h("small", {}, `${signed(100 * low)} to ${signed(100 * high)}`), against && h("small", {}, ` ${against}`));
 }
