@@ -248,8 +248,7 @@ PYLATE = {"model_type": "ColBERT", "do_query_expansion": False, "document_length
 def write_other(folder, kind):
     """A model of another class of transformers above the small encoder's tokenizer."""
     encoder = write_model(folder / "small") / "passage_encoder"
-    config = BertConfig.from_pretrained(encoder)
-    config.num_labels = 1
+    config = BertConfig.from_pretrained(encoder, num_labels=1)
     torch.manual_seed(0)
     kind(config).save_pretrained(folder / "other")
     AutoTokenizer.from_pretrained(encoder).save_pretrained(folder / "other")
@@ -264,8 +263,7 @@ def test_a_model_named_is_scored_as_it_says_of_itself_and_as_it_is_when_loaded(t
     expected = (vectors[0] * vectors[1]).sum(1)
     for model in (folder, loaded):
         np.testing.assert_allclose(make_scorer(model).score(QUESTIONS, TITLES, PASSAGES), expected, atol=1e-5)
-    by_name, by_object = (make_scorer(model).inputs(TITLES, PASSAGES) for model in (folder, loaded))
-    assert by_name == by_object
+    assert make_scorer(folder).inputs(TITLES, PASSAGES) == make_scorer(loaded).inputs(TITLES, PASSAGES)
     other = loaded.encode_document(["ada: w4 w5 paris", "london w7"])
     found = make_scorer(folder, "{title}: {text}").score(QUESTIONS, TITLES, PASSAGES)
     np.testing.assert_allclose(found, (vectors[0] * other).sum(1), atol=1e-5)
@@ -306,7 +304,9 @@ def test_weights_of_terms_and_vectors_of_tokens_have_their_own_similarity(tmp_pa
 @pytest.mark.parametrize(("change", "match"), [
     ({"config.json": {"architectures": ["HF_ColBERT"]}}, r"config\.json: HF_ColBERT is no encoder of one vector"),
     ({"config_sentence_transformers.json": {"model_type": "Reranker"}}, "model_type Reranker is not known here"),
-    ({"modules.json": [{"path": "", "type": "pylate.models.Other"}]}, "modules.json: holds pylate.models.Other, which"),
+    ({"modules.json": [{"path": "", "type": "pylate.models.Dense.Dense"}, {"path": "", "type": "evil.M"}],
+      "config_sentence_transformers.json": PYLATE}, "modules.json: holds pylate.models.Dense.Dense, which"),
+    ({"modules.json": [{"path": "", "type": "pylate.models.Dense.Dense"}]}, "holds pylate.models.Dense.Dense, which"),
     ({"modules.json": [{"path": "", "type": "sentence_transformers.models.Router"}],
       "config_sentence_transformers.json": {"model_type": "SparseEncoder"},
       "router_config.json": {"types": {"a": "evil.M"}}}, "modules.json: holds evil.M, which is no class of"),

@@ -18,7 +18,7 @@ from eadpr.search import late
 from eadpr.text import answers
 from eadpr.training import encoder
 from eadpr.training.config import AUTO, SETTINGS, EncoderSettings
-from eadpr.training.self_description import CLASSES, read_class, read_description
+from eadpr.training.self_description import CLASSES, MODEL, _Files, read_class, read_description
 
 JOIN = "{title} {text}"
 K1, B = 0.9, 0.4  # BM25's parameters in Pyserini
@@ -40,8 +40,11 @@ def check_loadable(model: str | Path) -> str:
     ValueError for a model that cannot be scored so, and where sentence-transformers is needed and not installed."""
     try:
         kind = read_class(str(model))
-    except ValueError as error:
-        if "holds pylate.models.Dense.Dense," not in str(error):
+    except ValueError:  # which names the first of other classes alone
+        files = _Files(str(model), None, str(model))
+        kinds = {str(module.get("type")) for module in files.read("modules.json", list[dict[str, Any]]) or []}
+        others = {kind for kind in kinds if not kind.startswith("sentence_transformers.") or kind.endswith(".Router")}
+        if others != {"pylate.models.Dense.Dense"} or (files.read(MODEL, dict) or {}).get("model_type") != "ColBERT":
             raise
         kind = CLASSES["ColBERT"]  # sentence-transformers takes PyLate's layer for its own, and refuses other classes
     try:
