@@ -42,6 +42,7 @@ AWARENESS = {metric: Compared(**table) for metric, table in TABLES.items()}
 for _name in get_args(Strategy):
     _meaning = f"the positive scores above itself without what “{_name}” takes for evidence"
     AWARENESS[f"aa_{_name}"] = Compared(POSITIVE, _name, f"AA-{_name}", _meaning)
+POINTING = ("evidence1", "evidence_top1")  # does the sentence that a question matches best hold the evidence?
 CONTROLLED = [metric for metric, compared in AWARENESS.items() if compared.above != POSITIVE]
 CUT, WITHOUT = "_cut", "_without"
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from eadpr.evaluation.awareness import AWARENESS
+from eadpr.evaluation.awareness import AWARENESS, POINTING
 from eadpr.runtime.section import Section
 
 BM25 = "bm25"
@@ -14,12 +14,11 @@ Cutoff = Annotated[int, Field(ge=1)]
 
 def count_name(metric: str) -> str | None:
     """Return the name of the count of a metric's values; None if every question has one."""
-    if metric in (*AWARENESS, "evidence1"):
+    if metric in (*AWARENESS, *POINTING):
         return f"n_{metric}"
     if re.fullmatch(r"(ndcg|map|recall|id_top|id_mrr)\d+", metric):
         return "n_relevant"
-    of_hops = re.fullmatch(r"all\d+|(sp_|joint_)?(em|f1|prec|recall)", metric)
-    return "n_supporting" if of_hops else None
+    return "n_supporting" if re.fullmatch(r"all\d+|(sp_|joint_)?(em|f1|prec|recall)", metric) else None
 
 
 class Evaluate(Section):
@@ -38,7 +37,7 @@ class Evaluate(Section):
         names = [f"{kind}{k}" for kind in ("top", "id_top") for k in self.top_k]
         names += [f"{kind}{self.mrr_at}" for kind in ("mrr", "id_mrr", "map")]
         names += [f"ndcg{self.ndcg_at}", *(f"recall{k}" for k in self.recall_at), *(f"all{k}" for k in self.all_at)]
-        return [*names, "evidence1", *AWARENESS]
+        return [*names, *POINTING, *AWARENESS]
 
     @property
     def depth(self) -> int:

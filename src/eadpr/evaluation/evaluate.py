@@ -5,6 +5,7 @@ A metric has one name in all tables and reports:
 - of questions with given positives, by passage id: `id_top20`, `id_mrr100`, `map100`, `recall20`, graded `ndcg10`;
 - of questions whose first passage is a given positive with annotated evidence: `evidence1`, 1 where the sentence that
   the question matches there overlaps that, by an arm's encoders;
+- of all questions with annotated evidence: `evidence_top1`, 0 where the first passage is another one;
 - of questions with hops, 1 where all supporting passages are found: `all10`;
 - of `awareness`, one row per pair of probe: `aa`, `aa_evidence`, placebo rates, controlled awareness, `aa_sentence` and
   so on for the strategies of probe.also; and `score_difference`, behind `aa_evidence`.
@@ -89,24 +90,24 @@ def retrieval_values(judged: metrics.Judgements, settings: Evaluate) -> dict[str
 
 
 def evidence_values(sentences: Path, positives: Path, ids: pa.Array) -> dict[str, Values]:
-    """Return `evidence1`, absent where no question's first passage has annotated evidence."""
+    """Return `evidence1` and `evidence_top1`; the former is absent where no first passage has annotated evidence."""
+    first = [sentence for sentence in tables.rows(sentences, MatchedSentence) if sentence.rank == 1]
     gold = {(row.question_id, row.passage_id): row.gold for row in tables.rows(positives, Positive) if row.gold}
     row_of = {question_id: row for row, question_id in enumerate(ids.to_pylist())}
     values = {}
-    for sentence in tables.rows(sentences, MatchedSentence):
-        spans = gold.get((sentence.question_id, sentence.passage_id))
-        if spans and sentence.rank == 1:
+    for sentence in first:
+        if spans := gold.get((sentence.question_id, sentence.passage_id)):
             values[row_of[sentence.question_id]] = len(overlapping([Span(sentence.start, sentence.end)], spans))
-    return {"evidence1": Values(np.array([*values]), np.array([*values.values()], np.float64))} if values else {}
+    annotated = sorted({row_of[question_id] for question_id, _ in gold if question_id in row_of}) if first else []
+    named = zip(awareness.POINTING, (values, {row: values.get(row, 0) for row in annotated}), strict=True)
+    return {name: Values(np.array([*hits]), np.array([*hits.values()], np.float64)) for name, hits in named if hits}
 
 
 def _counts(questions: Sequence[Question], judged: metrics.Judgements) -> dict[str, Values]:
     values = {"ranked": Values(np.arange(len(questions)), judged.ranked_Q.astype(np.float64))}
     without = np.array([not question.matchable for question in questions])
-    for name, mask in (("no_answers", without), ("unjudged", without & (judged.relevant_Q == 0))):
-        if mask.any():
-            values[name] = Values(np.flatnonzero(mask), np.ones(mask.sum()))
-    return values
+    counted = {"no_answers": np.flatnonzero(without), "unjudged": np.flatnonzero(without & (judged.relevant_Q == 0))}
+    return values | {name: Values(rows, np.ones(len(rows))) for name, rows in counted.items() if len(rows)}
 
 
 def awareness_values(pairs: Path, ids: pa.Array) -> dict[str, Values]:

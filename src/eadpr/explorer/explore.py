@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from eadpr.evaluation.awareness import AWARENESS, CUT
+from eadpr.evaluation.awareness import AWARENESS, CUT, POINTING
 from eadpr.evaluation.outcomes import MeasuredQuestions, Outcomes, load_questions
 from eadpr.explorer import gather, words
 from eadpr.explorer.page import make_page
@@ -97,7 +97,7 @@ def _measures(
         "deepest": deepest,
         "rows": list(settings.rows),
         "confidence": settings.confidence,
-        "metrics": {name: [md.title(name), md.explain(name), name in (*AWARENESS, "evidence1")] for name in columns},
+        "metrics": {name: [md.title(name), md.explain(name), name in (*AWARENESS, *POINTING)] for name in columns},
         "first": [[round(1 / value) if value else 0 for value in of_ranking] for of_ranking in reciprocal],
         "values": values,
         "overview": {name: _make_overview(name, rows, settings) for name in questions.members},

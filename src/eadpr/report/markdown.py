@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from eadpr.evaluation.awareness import AWARENESS
+from eadpr.evaluation.awareness import AWARENESS, POINTING
 from eadpr.evaluation.statistics import Interval
 
 NONE = "–"
@@ -59,7 +59,7 @@ def share(mean: Mapping[str, Any], spread: bool) -> str:
     text = f"{100 * mean['mean']:.1f}"
     if spread and not math.isnan(mean["spread"]):
         text += f" ± {100 * mean['spread']:.1f}"
-    if mean["metric"] in (*AWARENESS, "evidence1") and not math.isnan(mean["n"]):
+    if mean["metric"] in (*AWARENESS, *POINTING) and not math.isnan(mean["n"]):
         text += f" (n={as_count(mean['n']):,})"
     return text
 

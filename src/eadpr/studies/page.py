@@ -9,8 +9,8 @@ from eadpr.report import markdown as md
 ROWS = 21  # of all tables of a page together, so that it keeps to 40 lines
 # The first columns of a page, in this order.
 HEADLINES = (
-    "top-1 by id", "top-1", "top-5", "R-all@2", "R-all@20", "MRR@100", "controlled AA-evidence", "evidence@1",
-    "controlled AA", "placebo (words)",
+    "top-1 by id", "top-1", "top-5", "R-all@2", "R-all@20", "MRR@100", "controlled AA-evidence",
+    "evidence@1", "evidence top-1", "controlled AA", "placebo (words)",
 )  # fmt: skip
 OF_READER = re.compile(r"# Answers of the reader (?:of paths )?(\S+)")
 VERDICT = re.compile(r"(?m)^\*\*Verdict\.\*\* .*$")
