@@ -8,5 +8,5 @@ def main(probe, sets, machine, *, records, positives, distractors, model, out):
     from eadpr.search.probe import probe as probed
 
     tables = positives / "positives.parquet", distractors / "distractors.parquet"
-    count = probed(records, *tables, model, out, settings=probe, sets=sets)
+    count = probed(records, *tables, model, out, settings=probe, sets=sets, hardware=machine)
     return f"probe: scored the pairs of {count:,} questions"

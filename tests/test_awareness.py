@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 import pytest
+from torch import nn
 
 from eadpr.evaluation.awareness import AWARENESS, CONTROLLED, of_file
 from eadpr.evaluation.evaluate import awareness_values
@@ -69,7 +70,7 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
 class Characters:
     """Stands in for an encoder: a token is a character, and `embed` gives the length."""
 
-    token_dim = None
+    token_dim, model = None, nn.Identity()
 
     def passage_ids(self, titles: list[str], texts: list[str]) -> list[list[int]]:
         return [list(map(ord, text)) for text in texts]
@@ -127,7 +128,7 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     monkeypatch.setattr(late, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))
     given = (tmp_path, tmp_path / "positives.parquet", tmp_path / "distractors" / "distractors.parquet", tmp_path)
     asked = Probe(annotated=False, strategy="gold", also=[], placebos=list(PLACEBOS))
-    assert probing.probe(*given, tmp_path / "pairs.parquet", settings=asked, sets=sets) == COUNT
+    assert probing.probe(*given, tmp_path / "pairs.parquet", settings=asked, sets=sets, hardware=HARDWARE) == COUNT
     found = awareness_values(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(COUNT)]))
     for metric in ("aa", "aa_evidence", "placebo", "placebo_words", "placebo_inside"):
         assert found[metric].values.mean() == 1.0, metric

@@ -186,12 +186,17 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
         assert [row.passage_id for row in of_question] == [f"p{i}" for i in best.indices.tolist()]
         torch.testing.assert_close(torch.tensor([row.score for row in of_question]), best.values)
 
+    low = vectors[1].model_copy(update={"precision": "bfloat16"})
+    retrieve(records, model, tmp_path / "vectors", tmp_path / "low", settings=settings, sets=sets, hardware=low)
+    scores = [row.score for row in tables.rows(tmp_path / "low" / "evaluate.parquet", Ranked)]
+    assert 1e-5 < max(abs(row.score - score) for row, score in zip(ranked, scores, strict=True)) < 0.02
+
     positives = [Positive("q1", "p2", "given", None)]
     distractors = [Distractor("q1", "p2", "gold", 0, "cut", rows[3].text, [])]
     small.write_positives(tmp_path / "positives", positives, distractors)
     paths = [tmp_path / "positives" / name for name in ("positives.parquet", "distractors.parquet")]
     probed = Probe(annotated=False, strategy="gold", also=[], placebos=[])
-    probe(records, *paths, model, tmp_path / "pairs.parquet", settings=probed, sets=sets)
+    probe(records, *paths, model, tmp_path / "pairs.parquet", settings=probed, sets=sets, hardware=vectors[1])
     scores = {row.variant: row.score for row in tables.rows(tmp_path / "pairs.parquet", PairScore)}
     assert scores["positive"] == pytest.approx(float(expected[1, 2]), rel=1e-5)
     scorer = make_scorer(model)
@@ -206,3 +211,5 @@ def test_scores_of_packed_tokens_are_those_of_rows():
     packed = split_tokens(rows, 5)
     scores = [score_passage(packed, passage) for passage in split_tokens(columns, 5)]
     torch.testing.assert_close(torch.stack(scores, 1), late.late_scores(rows, columns, 5), atol=1e-6, rtol=0)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(score_passage(packed, split_tokens(columns, 5)[0]), scores[0])

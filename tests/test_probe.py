@@ -15,6 +15,7 @@ from eadpr.supervision.probed import mask_answers
 from eadpr.text.answers import has_answer
 from eadpr.training.encoder import load
 from tests import small_collection as small
+from tests import training_toy
 
 FILLER = " ".join(["w9"] * 30)
 PASSAGES = [
@@ -59,7 +60,8 @@ def run(folder, **changes):
     model = small.write_model(folder / "model")
     tables_in = (positives / "positives.parquet", positives / "distractors.parquet")
     out = folder / "pairs.parquet"
-    count = probe(records, *tables_in, model, out, settings=PROBE.model_copy(update=changes), sets=Sets(**small.SETS))
+    how = {"settings": PROBE.model_copy(update=changes), "sets": Sets(**small.SETS), "hardware": training_toy.MACHINE}
+    count = probe(records, *tables_in, model, out, **how)
     return count, list(tables.rows(out, PairScore)), model
 
 

@@ -82,13 +82,14 @@ class Joined:
         encode(folder / "passages.parquet", self._model, folder / "vectors", settings=encoding, hardware=hardware)
         self._vectors = Vectors(folder / "vectors")
         if self._unit != "passage":
-            self._score_by_parts(settings)
+            with machine.autocast(hardware, inference=True):
+                self._score_by_parts(settings, hardware)
 
-    def _score_by_parts(self, settings: Measurement) -> None:
+    def _score_by_parts(self, settings: Measurement, hardware: Machine) -> None:
         """Score each question's candidates at all counts by sentences or tokens; each text is encoded once."""
         if settings.candidates is None:
             raise ValueError(f"{self._model} matches by {self._unit}; add the arm to robustness.arms")
-        everyone, encoders = range(len(self._questions)), load_pair(self._model).to(machine.device())
+        everyone, encoders = range(len(self._questions)), load_pair(self._model).place(hardware)
         self._proposed = {n: self._propose(everyone, settings.candidates, n).rows for n in settings.counts if n}
         candidates = np.concatenate([*self._proposed.values()], axis=1)  # some twice
         hits = late.rescore(

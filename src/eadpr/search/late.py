@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import torch
 
+from eadpr.runtime import machine
 from eadpr.runtime.progress import progress
 from eadpr.search.encode import embed
 from eadpr.search.exact import Hits
@@ -84,6 +85,7 @@ def split_tokens(rows: torch.Tensor, dim: int) -> Sequence[torch.Tensor]:
     return tokens_BWD[present_BW].split(present_BW.sum(1).tolist())
 
 
+@torch.autocast(machine.device(), enabled=False)
 def score_passage(questions: Sequence[torch.Tensor], passage: torch.Tensor) -> torch.Tensor:
     """Return the scores (Q,) of a passage's tokens (T, D) by `late_scores`, in one product, which needs no padding."""
     asked = torch.cat(list(questions))

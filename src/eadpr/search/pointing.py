@@ -26,6 +26,7 @@ from eadpr.training.late import late_scores, token_rows
 from eadpr.training.padding import TOKENS, batches, pad
 
 
+@torch.autocast(machine.device(), enabled=False)
 def score_sentences(
     questions: Tensor, states: Tensor, sentence_of_token: Tensor, count: int, *, finish: Callable, token_dim: int | None
 ) -> Tensor:

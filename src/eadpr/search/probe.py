@@ -1,6 +1,6 @@
 """Scores of a question with positive p+, distractor p*, masked passage p' and placebos p°, for awareness and controls.
 
-One pair per question, its first positive, so that questions weigh the same. All is float32, without stored vectors.
+One pair per question, its first positive, so that questions weigh the same. No stored vectors are used.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from eadpr.runtime import jobs, machine
+from eadpr.runtime.machine import Machine
 from eadpr.runtime.progress import progress
 from eadpr.runtime.section import Sets
 from eadpr.search import late
@@ -26,8 +27,9 @@ Block = list[tuple[Pair, dict[str, str]]]  # pairs with their cut passages, by s
 
 
 def probe(
-    records: Path, positives: Path, distractors: Path, model: Path, out: Path, *, settings: Probe, sets: Sets
-) -> int:
+    records: Path, positives: Path, distractors: Path, model: Path, out: Path, *, settings: Probe, sets: Sets,
+    hardware: Machine,
+) -> int:  # fmt: skip
     """Write the `PairScore`s of the questions of `sets.evaluate` with a positive, and return their number.
 
     `positives` and `distractors` are tables. A variant that does not exist (no distractor of the strategy, no placebo,
@@ -41,11 +43,12 @@ def probe(
     sizes: list[int] = []
 
     def load_encoders() -> Encoders:
-        return load_pair(model).to(machine.device())
+        return load_pair(model).place(hardware)
 
     def score_block(encoders: Encoders, block: Block) -> list[PairScore]:
         cuts = {variant: [texts.get(name) for _, texts in block] for variant, name in strategy_of.items()}
-        rows = list(score_variants([pair for pair, _ in block], cuts, encoders))
+        with machine.autocast(hardware, inference=True):
+            rows = list(score_variants([pair for pair, _ in block], cuts, encoders))
         sizes.append(len(block))
         advance(len(block))
         return rows

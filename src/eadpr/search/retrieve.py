@@ -78,13 +78,14 @@ class DenseSearcher:
 
     def _rank_by_parts(self, hits: Hits, ids: late.Ids, label: str) -> Hits:
         """Return the best of the candidates of questions with the token `ids`, by their sentences or tokens."""
-        encoders, store = load_pair(self._model).to(machine.device()), PassageStore(self._passages)
+        encoders, store = load_pair(self._model).place(self._hardware), PassageStore(self._passages)
         encoder, label = encoders.passage, f"{label} by {encoders.passage.settings.unit}"
 
         def read_ids(rows: Sequence[int]) -> late.Ids:
             return encoder.passage_ids(store.titles(rows), store.texts(rows))
 
-        hits = late.rescore(hits, encoders, ids, read_ids, depth=self._settings.depth, label=label)
+        with machine.autocast(self._hardware, inference=True):
+            hits = late.rescore(hits, encoders, ids, read_ids, depth=self._settings.depth, label=label)
         if encoder.unread:
             left_out = f"{encoder.unread:,} sentences lie beyond encoder.passage_tokens and were left out"
             print(f"{label}: {left_out}", file=sys.stderr, flush=True)
@@ -93,9 +94,10 @@ class DenseSearcher:
     def match(self, hits: Hits, question_ids: Sequence[str], questions: Sequence[str]) -> pa.Table:
         """Return a table of `MatchedSentence` for the first `sentences` hits."""
         hits = Hits(*(values[:, : self._settings.sentences] for values in hits))
-        encoders = load_pair(self._model).to(machine.device())
-        asked = embed_questions(encoders.question, encoders.question.question_ids(questions))
-        return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoders.passage)
+        encoders = load_pair(self._model).place(self._hardware)
+        with machine.autocast(self._hardware, inference=True):
+            asked = embed_questions(encoders.question, encoders.question.question_ids(questions))
+            return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoders.passage)
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:

@@ -16,7 +16,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
+from eadpr.runtime import machine
 from eadpr.runtime.files import write_json
+from eadpr.runtime.machine import Machine
 from eadpr.runtime.model_folders import sides_differ
 from eadpr.text.spans import sentences
 from eadpr.training.bert import Bert
@@ -179,6 +181,12 @@ class Encoders(NamedTuple):
         for encoder in self:
             encoder.to(device)
         return self
+
+    def place(self, hardware: Machine) -> Self:
+        """Move both to the device, to compute states under `machine.autocast`; layers behind these stay float32."""
+        for encoder in self:
+            machine.place_model(encoder.model, hardware, inference=True)
+        return self.to(machine.device())
 
 
 def folder_of(folder: Path, side: Side) -> Path:
