@@ -25,7 +25,7 @@ from eadpr.training.config import AUTO, settings_of
 from eadpr.training.encoder import load, load_pair
 
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
-PART_QUESTIONS = 8_192  # the same by sentence or token; 0.4 GB at 32 tokens of 384 dimensions
+PART_QUESTIONS = 16_384  # by sentence or token, which read candidates anew; 0.8 GB at 32 tokens of 384 dimensions
 
 
 def retrieve(
