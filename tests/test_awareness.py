@@ -121,9 +121,7 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     places = {"records": tmp_path, "positives": tmp_path}
     evidence = tmp_path / "evidence.parquet"
     find_evidence(settings, sets, HARDWARE, annotator_folder=tmp_path / "annotator", out=evidence, **places)
-    keep = Distractors(forms=["cut"], seed=0)
-    given = {"evidence": evidence}
-    write_distractors(keep, **given, out=tmp_path / "distractors", **places)
+    write_distractors(Distractors(forms=["cut"], seed=0), evidence=evidence, out=tmp_path / "distractors", **places)
     monkeypatch.setattr(probing, "load_pair", lambda _: Encoders(Characters(), Characters()))
     monkeypatch.setattr(late, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))
     given = (tmp_path, tmp_path / "positives.parquet", tmp_path / "distractors" / "distractors.parquet", tmp_path)

@@ -150,7 +150,7 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     """The corpus, then the near-duplicates, scored in float64 and sorted, without those that hold an answer; by parts
     with each question's best CANDIDATES near-duplicates of those that join, scored as if in another batch."""
     arm, rescore = match_by(arm, unit, tmp_path / unit), late.rescore
-    monkeypatch.setattr(late, "rescore", lambda *a, **k: Hits((hits := rescore(*a, **k)).rows, hits.scores + 3e-7))
+    monkeypatch.setattr(late, "rescore", lambda *a, **k: Hits((hits := rescore(*a, **k)).rows, hits.scores + 8e-4))
     run(*SETTINGS, **vars(arm), out=tmp_path / "out")
     rows = tables.rows(arm.near_duplicates / "near_duplicates.parquet", NearDuplicate)
     added = sorted((row for row in rows if row.number < COUNTS[-1]), key=lambda row: row.number)

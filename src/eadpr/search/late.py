@@ -85,11 +85,11 @@ def split_tokens(rows: torch.Tensor, dim: int) -> Sequence[torch.Tensor]:
     return tokens_BWD[present_BW].split(present_BW.sum(1).tolist())
 
 
-@torch.autocast(machine.device(), enabled=False)
 def score_passage(questions: Sequence[torch.Tensor], passage: torch.Tensor) -> torch.Tensor:
     """Return the scores (Q,) of a passage's tokens (T, D) by `late_scores`, in one product, which needs no padding."""
     asked = torch.cat(list(questions))
-    best = (asked @ passage.T).amax(1) if len(passage) else asked.new_full((len(asked),), -1.0)
+    with torch.autocast(machine.device(), enabled=False):
+        best = (asked @ passage.T).amax(1) if len(passage) else asked.new_full((len(asked),), -1.0)
     lengths = torch.tensor([len(question) for question in questions])
     return torch.segment_reduce(best, "sum", lengths=lengths) / lengths.clamp(min=1)
 

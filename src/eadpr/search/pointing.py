@@ -26,7 +26,6 @@ from eadpr.training.late import late_scores, token_rows
 from eadpr.training.padding import TOKENS, batches, pad
 
 
-@torch.autocast(machine.device(), enabled=False)
 def score_sentences(
     questions: Tensor, states: Tensor, sentence_of_token: Tensor, count: int, *, finish: Callable, token_dim: int | None
 ) -> Tensor:
@@ -36,12 +35,13 @@ def score_sentences(
     which `finish` makes a vector, by dot product. A sentence without a token has NaN.
     """
     masks_ST = sentence_of_token == torch.arange(count, device=states.device)[:, None]
-    if token_dim:
-        rows = token_rows(states.expand(count, -1, -1), masks_ST, len(states))
-        scores = late_scores(questions, rows, token_dim)
-    else:
-        means_SD = masks_ST.float() @ states.float() / masks_ST.sum(1, keepdim=True)
-        scores = questions @ finish(means_SD).T
+    with torch.autocast(machine.device(), enabled=False):
+        if token_dim:
+            rows = token_rows(states.expand(count, -1, -1), masks_ST, len(states))
+            scores = late_scores(questions, rows, token_dim)
+        else:
+            means_SD = masks_ST.float() @ states.float() / masks_ST.sum(1, keepdim=True)
+            scores = questions @ finish(means_SD).T
     return scores.masked_fill(~masks_ST.any(1), torch.nan)
 
 

@@ -25,7 +25,7 @@ from eadpr.training.config import AUTO, settings_of
 from eadpr.training.encoder import load, load_pair
 
 QUESTIONS = 65_536  # searched for at a time: one pass over the corpus; about 0.4 GB at 768 dimensions and depth 100
-PART_QUESTIONS = 16_384  # by sentence or token, which read candidates anew; 0.8 GB at 32 tokens of 384 dimensions
+PART_QUESTIONS = 16_384  # by sentence or token, which read candidates anew; 1.6 GB at 32 tokens of 384 dimensions
 
 
 def retrieve(
@@ -36,8 +36,9 @@ def retrieve(
 
     Where sentences or tokens are the encoder's unit, the vectors propose `candidates` passages, which these rank.
 
-    Questions are encoded in float32, passages are the stored float16 vectors. A ranking is shorter than the depth only
-    if the corpus is, if an approximate index has fewer hits, or by the question's own document, which is left out.
+    Vectors of questions are float32, of passages the stored float16; parts are of the machine's precision. A ranking is
+    shorter than the depth only if the corpus is, if an approximate index has fewer hits, or by the question's own
+    document, which is left out.
     """
     passages = records / "passages.parquet"
     passage_ids = tables.read(passages, Passage, columns=["id"])["id"].combine_chunks()

@@ -183,7 +183,7 @@ class Encoders(NamedTuple):
         return self
 
     def place(self, hardware: Machine) -> Self:
-        """Move both to the device, to compute states under `machine.autocast`; layers behind these stay float32."""
+        """Move both to the device, to compute states under `machine.autocast`; the layers behind these stay."""
         for encoder in self:
             machine.place_model(encoder.model, hardware, inference=True)
         return self.to(machine.device())
