@@ -27,7 +27,7 @@ PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
 OURS = {
     "plain", "recipes", "evidence", "evidence-world1", "evidence-world2", "near-duplicates", "real-text", "hybrid",
     "real-text-headline", "query-side", "001-table3", "anchored", "mined", "001-minilm", "001-minilm-negatives",
-    "002-minilm", "two-hops", "word-vectors", "parts",
+    "002-minilm", "two-hops", "word-vectors", "parts", "units",
 }  # fmt: skip
 OURS |= {name for name in STUDIES if "001-table4" in name}
 
