@@ -15,7 +15,7 @@ from transformers import BertConfig, BertModel, T5Config, T5ForConditionalGenera
 import benchmarks
 from benchmarks import data, flops, gpu, runner, scale
 from benchmarks.exact_search import Hits
-from benchmarks.runner import Different, Row, Side, Worker, check, measure
+from benchmarks.runner import Different, Row, Side, check, measure
 from benchmarks.scale import Cost
 from tests import forked_python
 from tests.repository import ROOT, stage_paths, stages
@@ -67,21 +67,6 @@ def test_a_benchmark_is_a_command(tmp_path):
     assert done.returncode == 0, done.stderr
     [row] = [Row(**row) for row in json.loads(path.read_text())]
     assert (row.kind, row.bound, row.alike, len(row.ratios)) == ("time", 1.15, "same rankings with scores", 2)
-
-
-def allocate(most, mib):
-    """Work that holds so much memory while it runs, in a process that may take `most` more."""
-    runner.limit_memory(most * 2**20)
-    return lambda: len(np.ones(mib * 2**17))
-
-
-def test_a_worker_keeps_its_memory_limit(capfd):
-    with Worker(__name__, "allocate", most=64, mib=8) as worker:
-        assert [worker(), worker()] == [2**20] * 2
-        assert worker.resident > 8 * 2**20
-    with Worker(__name__, "allocate", most=64, mib=512) as worker, pytest.raises(MemoryError, match="ended with 1"):
-        worker()
-    assert "Unable to allocate 512. MiB" in capfd.readouterr().err
 
 
 BERT = BertConfig(
@@ -160,7 +145,7 @@ def test_every_measured_stage_is_one_of_the_pipeline_with_its_options():
 
 
 def test_every_stage_runs_at_toy_size(tmp_path, monkeypatch):
-    """What is measured here is the client of `forked_python`; memory of commands is the subject above and below."""
+    """What is measured here is the client of `forked_python`."""
     monkeypatch.setattr(sys, "executable", str(forked_python.folder() / "python"))
     costs = scale.measured(scale.STAGES, 1_050, tmp_path, questions=5)
     assert [(cost.stage, cost.passages) for cost in costs] == [(stage.name, 1_050) for stage in scale.STAGES]

@@ -52,8 +52,7 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
                 tables.write(used, Distractor, ())
             else:
                 engine.view(connection, "distractors", distractors / "distractors.parquet", Distractor)
-                picked = {"strategy": examples.strategy, "placebos": examples.placebos, "form": examples.form}
-                connection.execute(_PICKED, picked)
+                connection.execute(_PICKED, examples.model_dump(include={"strategy", "placebos", "form"}))
                 engine.write(connection, _USED, used, Distractor, {"strategy": examples.strategy})
             if examples.placebos:
                 placebos = folder / "placebos.parquet"
@@ -120,18 +119,19 @@ CREATE TABLE mined AS
 SELECT place, g.passage_id, min(g.{engine.POSITION}) AS pos FROM negatives g JOIN asked USING (question_id)
 ANTI JOIN chosen c ON c.place = asked.place AND c.passage_id = g.passage_id GROUP BY ALL ORDER BY place
 """
+# Lists are sorted afterwards: each group of list(... ORDER BY ...) takes DuckDB 40 KiB.
 _EXAMPLES = """
 WITH c AS (FROM chosen WHERE place >= $first AND place < $end),
 of_question AS (
-    SELECT place, list(passage_id ORDER BY pos) AS negatives FROM mined
-    WHERE place >= $first AND place < $end GROUP BY 1
+    SELECT place, list_transform(list_sort(list({n: pos, id: passage_id})), lambda g: g.id) AS negatives
+    FROM mined WHERE place >= $first AND place < $end GROUP BY 1
 ),
 of_pair AS (
-    SELECT place, n, list(level ORDER BY level) AS levels FROM c JOIN used USING (question_id, passage_id) GROUP BY 1, 2
+    SELECT place, n, list_sort(list(level)) AS levels FROM c JOIN used USING (question_id, passage_id) GROUP BY 1, 2
 ),
 of_example AS (
-    SELECT place, c.n, list(o.passage_id ORDER BY o.n) AS others FROM c JOIN all_positives o USING (place)
-    WHERE o.passage_id <> c.passage_id GROUP BY 1, 2
+    SELECT place, c.n, list_transform(list_sort(list({n: o.n, id: o.passage_id})), lambda p: p.id) AS others
+    FROM c JOIN all_positives o USING (place) WHERE o.passage_id <> c.passage_id GROUP BY 1, 2
 )
 SELECT question_id, role, passage_id AS positive, coalesce(negatives, []) AS negatives,
     coalesce(levels, []) AS distractors, coalesce(others, []) AS others
