@@ -54,7 +54,9 @@ STAGES = (
     Stage("examples", "eadpr/examples.json", EXAMPLES),
     Stage("encode", "encode.json", {"records": "records", "model": "../base", "out": "vectors"}),
     Stage(
-        "retrieve", "retrieve.json", {"records": FEW, "model": "../base", "vectors": "vectors", "out": "rankings/dpr"}
+        "retrieve",
+        "dpr/retrieve.json",
+        {"records": FEW, "model": "../base", "vectors": "vectors", "out": "rankings/dpr"},
     ),
 )
 ANNOTATOR = Stage("annotator", "annotator.json", {**JOINED, "out": "../annotator"})

@@ -1,4 +1,4 @@
-"""Rank the passages for the questions trained on and evaluated on, by an arm's encoders.
+"""Rank the passages for the questions evaluated on, and trained on if a stage reads that, by an arm's encoders.
 
 Writes a ranking: train.parquet and evaluate.parquet.
 """
@@ -6,7 +6,7 @@ Writes a ranking: train.parquet and evaluate.parquet.
 from eadpr.settings.command import stage
 
 
-@stage(model="C/models/{model}", vectors="C/vectors/{model}", out="C/rankings/{model}")
+@stage("{arm}/retrieve.json", model="C/models/{arm}", vectors="C/vectors/{arm}", out="C/rankings/{arm}")
 def main(retrieve, sets, machine, *, records, model, vectors, out):
     from eadpr.search.retrieve import retrieve as ranked
 

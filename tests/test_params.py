@@ -335,7 +335,18 @@ def test_a_named_entry_overrides_its_section_and_reruns_nothing_but_the_report(c
     assert files[file][section] == GOOD[section] | own
     without = {key: value for key, value in changes.items() if key == "collections.atlas.settings"}
     before = params.configs(with_changes(GOOD, without))
-    assert {name for name in before if before[name] != files[name]} <= {"report.json", "explore.json"}
+    rankings = {f"{arm}/retrieve.json" for arm in GOOD["active"]}  # below
+    assert {name for name in before if before[name] != files[name]} - rankings <= {"report.json", "explore.json"}
+
+
+@pytest.mark.parametrize(("changes", "arms"), [
+    ({}, set()), ({"active.eadpr.negatives": "dpr"}, {"dpr"}), ({"readers.x": FROM_BM25 | {"ranking": "dpr"}}, {"dpr"}),
+    ({"fused.f": {"first": "dpr", "second": "eadpr"}}, {"dpr", "eadpr"}),
+])  # fmt: skip
+def test_an_arm_ranks_training_questions_where_a_stage_reads_that(changes, arms):
+    files = params.configs(with_changes(GOOD, changes))
+    assert {arm for arm in GOOD["active"] if files[f"{arm}/retrieve.json"]["sets"]["train"]} == arms
+    assert all(files[f"{arm}/retrieve.json"]["sets"]["evaluate"] for arm in GOOD["active"])
 
 
 def test_rows_of_the_report_are_what_is_trained_ranked_and_read_with_trainings_by_seed():

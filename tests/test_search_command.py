@@ -40,8 +40,8 @@ def collection(tmp_path, monkeypatch):
         write_json(model / "encoder.json", read_json(model / "encoder.json") | {"unit": unit})
         how = {"settings": Encode.model_validate(small.ENCODE), "hardware": Machine.model_validate(small.MACHINE)}
         encode(records / "passages.parquet", model, folder / "vectors" / arm, **how)
-    shared = {"sets": small.SETS, "machine": small.MACHINE}
-    small.write_config(folder / "configs" / "retrieve.json", retrieve=small.RETRIEVE, **shared)
+        sections = {"retrieve": small.RETRIEVE, "sets": small.SETS, "machine": small.MACHINE}
+        small.write_config(folder / "configs" / arm / "retrieve.json", **sections)
     report = REPORT.model_dump() | {"trainings": {arm: [arm] for arm in ("eadpr", "late", "dpr")}}
     small.write_config(folder / "configs" / "explore.json", report=report, sets=small.SETS)
     write_logs(folder, {"dpr": None, "eadpr": None, "late": None}, {})

@@ -150,7 +150,7 @@ def test_on_wiki18_arms_of_the_papers_read_what_they_should():
             assert STUDIES[name].active[arm].negatives == source
             mined = files[f"{arm}/negatives.json"]["negatives"]
             assert (mined["kind"], mined["depth"], mined["keep"], mined["exclude"]) == ("ranked", 200, 200, ["answer"])
-        assert files["retrieve.json"]["retrieve"]["depth"] == 200
+        assert files["dpr/retrieve.json"]["retrieve"]["depth"] == 200
 
 
 @pytest.mark.parametrize(("more", "sets", "kind"), [("trex", None, "given"), ("paq", ["nq/train"], "ranked")])

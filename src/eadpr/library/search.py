@@ -64,7 +64,8 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Ran
             make = f"run `dvc repro encode@{arm}` with collection: {collection.name} in params.yaml"
             advice = f"or {make}" if arm in arms else f"{collection.name} has the arms {', '.join(arms)}"
             raise FileNotFoundError(f"{path} does not exist; name another --arm, {advice}")
-    settings, _, hardware = read(collection / "configs/retrieve.json", retrieve=Retrieve, sets=Sets, machine=Machine)
+    config = collection / "configs" / arm / "retrieve.json"
+    settings, _, hardware = read(config, retrieve=Retrieve, sets=Sets, machine=Machine)
     machine.settle(hardware)
     settings = settings.model_copy(update={"depth": k, "candidates": max(k, settings.candidates)})
     path = collection / "records" / "passages.parquet"

@@ -180,9 +180,9 @@ def declared() -> dict[str, list[str]]:
 
 
 def _sections_of(kind: str) -> list[str]:
-    """Return the sections that each entry of a kind (arms, multihop, ...) has for itself: all but the machine."""
+    """Return the sections that each entry of a kind (arms, multihop, ...) has for itself: all but the shared ones."""
     names = [name for config, sections in declared().items() if _kind_of(config) == kind for name in sections]
-    return [name for name in dict.fromkeys(names) if name != "machine"]
+    return [name for name in dict.fromkeys(names) if name not in ("machine", "retrieve", "sets")]
 
 
 def _kind_of(config: str) -> str | None:
@@ -199,6 +199,9 @@ def _files(
     """Yield name and sections of each config file. `settings` are the collection's, `models` the entries'."""
     models = models | {"generators": dict.fromkeys(layout.robustness.generators, settings)}
     shared = _shared_sections(layout, collection, settings, models)
+    # Of these arms a stage reads the ranking of training questions.
+    learnt = {arm.negatives for arm in layout.active.values()} | {reader.ranking for reader in layout.readers.values()}
+    learnt |= {name for fused in layout.fused.values() for name in (fused.first, fused.second)}
     for config, sections in declared().items():
         kind = _kind_of(config)
         for name, resolved in models[kind].items() if kind else [("", settings)]:
@@ -211,6 +214,7 @@ def _files(
                 }
             if kind == "arms":
                 derived["examples"] = _section(resolved, "examples") | {"placebos": compared_placebo(resolved)}
+                derived["sets"] = shared["sets"] | ({} if name in learnt else {"train": [], "validation": []})
             values = {key: derived[key] if key in derived else _section(resolved, key) for key in sections}
             yield re.sub(r"\{\w+\}", name, config), values
     # An input of no stage, so that it reruns nothing: `publishing.trackers` reads it.

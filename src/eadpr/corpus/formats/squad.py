@@ -65,7 +65,7 @@ def read_answered(path: Path) -> Iterator[dict[str, Any]]:
 def _read_paragraphs(path: Path) -> Paragraphs:
     for article in read_data(path).objects("data"):
         for paragraph in article.objects("paragraphs"):
-            items = [_read_question(row) if _has_answer(row) else None for row in paragraph.objects("qas")]
+            items = [_read_question(row) for row in paragraph.objects("qas")]
             yield _title(article), paragraph.text("context", empty=True), items
 
 
@@ -88,11 +88,9 @@ def _title(row: Row) -> str:
     return "" if row.fields.get("title") is None else row.text("title", empty=True)
 
 
-def _has_answer(row: Row) -> bool:
-    return not row.fields.get("is_impossible") and bool(row.value("answers"))
-
-
-def _read_question(row: Row) -> dict[str, Any]:
+def _read_question(row: Row) -> dict[str, Any] | None:
+    if row.fields.get("is_impossible") or not row.value("answers"):
+        return None
     answers = row.objects("answers")
     for answer in answers:
         if answer.fields.get("answer_start") in (-1, None):  # CMRC's word for a place that is not known is -1

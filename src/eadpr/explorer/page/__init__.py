@@ -53,8 +53,7 @@ def pack(value: Any) -> str:
 
 
 def _join_modules() -> str:
-    parts = [re.sub(r"^import .*;\n|^export (?=\w)", "", _read(name), flags=re.MULTILINE) for name in MODULES]
-    return "\n".join(parts)
+    return "\n".join(re.sub(r"(?m)^import .*;\n|^export (?=\w)", "", _read(name)) for name in MODULES)
 
 
 def _read(name: str) -> str:
