@@ -54,9 +54,7 @@ STAGES = (
     Stage("examples", "eadpr/examples.json", EXAMPLES),
     Stage("encode", "encode.json", {"records": "records", "model": "../base", "out": "vectors"}),
     Stage(
-        "retrieve",
-        "dpr/retrieve.json",
-        {"records": FEW, "model": "../base", "vectors": "vectors", "out": "rankings/dpr"},
+        "retrieve", "retrieve.json", {"records": FEW, "model": "../base", "vectors": "vectors", "out": "rankings/dpr"}
     ),
 )
 ANNOTATOR = Stage("annotator", "annotator.json", {**JOINED, "out": "../annotator"})
@@ -136,7 +134,8 @@ def configs_of(size: int) -> dict[str, dict[str, Any]]:
     values["collection"] = "atlas"
     values["atlas"]["passages"] = size
     values["annotator"]["build"] |= {"continuation_steps": 1, "answering_steps": 1}
-    return configs(values)
+    made = configs(values)  # training questions are ranked too
+    return made | {"retrieve.json": made["dpr/retrieve.json"] | {"sets": made["bm25.json"]["sets"]}}
 
 
 def write_few(collection: Path, questions: int) -> None:

@@ -335,18 +335,21 @@ def test_a_named_entry_overrides_its_section_and_reruns_nothing_but_the_report(c
     assert files[file][section] == GOOD[section] | own
     without = {key: value for key, value in changes.items() if key == "collections.atlas.settings"}
     before = params.configs(with_changes(GOOD, without))
-    rankings = {f"{arm}/retrieve.json" for arm in GOOD["active"]}  # below
-    assert {name for name in before if before[name] != files[name]} - rankings <= {"report.json", "explore.json"}
+    entries = [*changes.get("fused.f", {}).values(), *changes.get("readers.x", {}).values()]
+    expected = {"report.json", "explore.json"} | {f"{arm}/retrieve.json" for arm in ("dpr", "eadpr") if arm in entries}
+    assert {name for name in before if before[name] != files[name]} <= expected
 
 
 @pytest.mark.parametrize(("changes", "arms"), [
-    ({}, set()), ({"active.eadpr.negatives": "dpr"}, {"dpr"}), ({"readers.x": FROM_BM25 | {"ranking": "dpr"}}, {"dpr"}),
+    ({}, set()), ({"collection": "wiki18"}, set()), ({"active.eadpr.negatives": "dpr"}, {"dpr"}),
+    ({"readers.x": FROM_BM25 | {"ranking": "dpr"}}, {"dpr"}),
     ({"fused.f": {"first": "dpr", "second": "eadpr"}}, {"dpr", "eadpr"}),
 ])  # fmt: skip
 def test_an_arm_ranks_training_questions_where_a_stage_reads_that(changes, arms):
     files = params.configs(with_changes(GOOD, changes))
-    assert {arm for arm in GOOD["active"] if files[f"{arm}/retrieve.json"]["sets"]["train"]} == arms
-    assert all(files[f"{arm}/retrieve.json"]["sets"]["evaluate"] for arm in GOOD["active"])
+    sets = {arm: files[f"{arm}/retrieve.json"]["sets"] for arm in GOOD["active"]}
+    whole = files["bm25.json"]["sets"]
+    assert sets == {arm: whole if arm in arms else whole | {"train": [], "validation": []} for arm in sets}
 
 
 def test_rows_of_the_report_are_what_is_trained_ranked_and_read_with_trainings_by_seed():

@@ -25,13 +25,16 @@ def test_repro_builds_a_table_that_compares_both_arms_and_then_has_nothing_to_do
     assert (built.dvc("repro"), built.run("git", "status", "--porcelain").stdout) == ([], "")
 
 
-def test_a_new_arm_builds_that_arm_only_and_mines_from_the_arm_it_names(built, project):
+def test_a_new_arm_builds_that_arm_and_the_ranking_that_it_mines_from(built, project):
     done = project.run("dvc", "exp", "run", "-S", "+active.eadpr-mined={negatives: eadpr, init: base}")
     own = ["negatives", "examples", "train", "encode", "retrieve", "probe", "evaluate"]
-    expected = ["configs", *(f"{stage}@eadpr-mined" for stage in own), "report", "explore"]
+    again = ["retrieve@eadpr", "evaluate@eadpr"]  # training questions are ranked now, the others as before
+    expected = ["configs", *(f"{stage}@eadpr-mined" for stage in own), *again, "report", "explore"]
     assert sorted(ran(done.stdout)) == sorted(expected)
     mined = json.loads((project.folder / "data/atlas/negatives/eadpr-mined/report.json").read_text())
     assert mined["negatives"] > 0
+    ranked = [tree.folder / "data/atlas/rankings/eadpr/evaluate.parquet" for tree in (project, built)]
+    assert ranked[0].read_bytes() == ranked[1].read_bytes()
     table = (project.folder / "reports/atlas/table.md").read_text(encoding="utf-8")
     assert re.search(r"^\| eadpr-mined +\|", table, re.MULTILINE)
     project.run("git", "checkout", "-q", "params.yaml")  # the arm is taken away again, without `dvc checkout`

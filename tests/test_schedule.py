@@ -14,10 +14,6 @@ def test_golden(step, expected):
     assert multiplier(step, warmup=1237, total=18400) == pytest.approx(expected, abs=5e-8)
 
 
-def test_no_warmup_starts_at_the_full_rate():
-    assert multiplier(0, warmup=0, total=10) == 1
-
-
 @pytest.mark.parametrize(("changes", "asked", "expected"), [
     ({"steps": None, "epochs": 40, "batch_size": 128}, 58_880, 18_400),
     ({"steps": None, "epochs": 3, "batch_size": 8}, 20, 6),  # two whole batches an epoch
@@ -41,3 +37,4 @@ def test_a_set_smaller_than_the_batch_that_is_asked_several_times_has_several_ba
 def test_warmup_is_a_tenth_and_never_above_dprs():
     assert [warmup_steps(TRAIN, total) for total in (5, 1_000, 18_400)] == [0, 100, 1237]
     assert warmup_steps(TRAIN.model_copy(update={"warmup_steps": 5}), 1_000) == 5
+    assert multiplier(0, warmup=0, total=10) == 1

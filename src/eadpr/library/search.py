@@ -57,14 +57,14 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Ran
     if not question.strip():
         raise ValueError("the question is empty; ask in words")
     model, vectors = (collection / name / arm for name in ("models", "vectors"))
-    config = collection / "configs" / arm / "retrieve.json"  # an arm that is not active any more has none
-    for path in (model, vectors, config):
+    for path in (model, vectors):
         if not path.exists():
             report, _ = read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets)
             arms = [name for names in report.trainings.values() for name in names]
             make = f"run `dvc repro encode@{arm}` with collection: {collection.name} in params.yaml"
             advice = f"or {make}" if arm in arms else f"{collection.name} has the arms {', '.join(arms)}"
             raise FileNotFoundError(f"{path} does not exist; name another --arm, {advice}")
+    config = next(collection.glob("configs/*/retrieve.json"))  # any arm's, as these differ in `sets` alone
     settings, _, hardware = read(config, retrieve=Retrieve, sets=Sets, machine=Machine)
     machine.settle(hardware)
     settings = settings.model_copy(update={"depth": k, "candidates": max(k, settings.candidates)})

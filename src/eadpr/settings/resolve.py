@@ -199,9 +199,9 @@ def _files(
     """Yield name and sections of each config file. `settings` are the collection's, `models` the entries'."""
     models = models | {"generators": dict.fromkeys(layout.robustness.generators, settings)}
     shared = _shared_sections(layout, collection, settings, models)
-    # Of these arms a stage reads the ranking of training questions.
-    learnt = {arm.negatives for arm in layout.active.values()} | {reader.ranking for reader in layout.readers.values()}
+    learnt = {layout.active[arm].negatives for arm, its in models["arms"].items() if its.negatives.kind == "ranked"}
     learnt |= {name for fused in layout.fused.values() for name in (fused.first, fused.second)}
+    learnt |= {reader.ranking for reader in layout.readers.values()}  # stages read training questions of all these
     for config, sections in declared().items():
         kind = _kind_of(config)
         for name, resolved in models[kind].items() if kind else [("", settings)]:

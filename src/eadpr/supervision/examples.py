@@ -1,9 +1,8 @@
 """An arm's training examples: a question with one positive, its negatives and its distractor, if it has one.
 
 Questions, their order and their positives depend on `positives` and the setting `positive` only, so that arms that
-differ in negatives or strategy see the same questions in the same order.
-
-A pair that has no distractor of the setting `form` gets the one that was cut.
+differ in negatives or strategy see the same questions in the same order. A pair that has no distractor of the setting
+`form` gets the one that was cut.
 """
 
 from pathlib import Path
@@ -18,7 +17,7 @@ from eadpr.storage.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Form, Placebo, Strategy
 
 ROLES = ("train", "validation")
-BLOCK = 2**17  # questions with their examples sorted at a time, since all at once take more memory; decides no bytes
+BLOCK = 2**13  # questions with their examples sorted at a time, since all at once take more memory; decides no bytes
 
 
 class Examples(Section):
