@@ -188,9 +188,7 @@ def _sections_of(kind: str) -> list[str]:
 def _kind_of(config: str) -> str | None:
     """Return the kind of entries that have a config file each, by the field in the file's path: {arm} is for arms."""
     field = re.search(r"\{(\w+)\}", config)
-    if field is None:
-        return None
-    return field[1] if field[1] in ("fused", "multihop") else f"{field[1]}s"
+    return field and (field[1] if field[1] in ("fused", "multihop") else f"{field[1]}s")
 
 
 def _files(

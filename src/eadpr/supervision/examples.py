@@ -17,7 +17,7 @@ from eadpr.storage.records import Distractor, Example, Fold, Negative, Positive
 from eadpr.supervision.config import Form, Placebo, Strategy
 
 ROLES = ("train", "validation")
-BLOCK = 2**13  # questions with their examples sorted at a time, since all at once take more memory; decides no bytes
+BLOCK = 2**20  # negatives of examples sorted at a time, since all at once take more memory; decides no bytes
 
 
 class Examples(Section):
@@ -60,7 +60,8 @@ def make_examples(positives: Path, negatives: Path, distractors: Path, out: Path
             engine.view(connection, "used", used, Distractor)
             connection.execute(_MINED)
             places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM chosen")
-            blocks = [{"first": first, "end": first + BLOCK} for first in range(0, places, BLOCK)]
+            step = max(1, BLOCK * places // max(1, engine.value(connection, "SELECT count(*) FROM mined")))
+            blocks = [{"first": first, "end": first + step} for first in range(0, places, step)]
             engine.write(connection, _EXAMPLES, folder / "examples.parquet", Example, *blocks)
             engine.view(connection, "examples", folder / "examples.parquet", Example)
             report = _report(connection, examples)
