@@ -66,7 +66,7 @@ def share(mean: Mapping[str, Any], spread: bool) -> str:
 
 def as_count(n: float) -> float:
     """Return a number of questions or pairs as an integer, unless it is a mean over trainings."""
-    return int(n) if float(n).is_integer() else round(n, 1)
+    return int(n) if float(n).is_integer() else round(n, 2)
 
 
 def bounded(interval: Interval, *, sign: str = "-", starred: bool = False) -> str:
