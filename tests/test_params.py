@@ -341,9 +341,9 @@ def test_a_named_entry_overrides_its_section_and_reruns_nothing_but_the_report(c
 
 
 @pytest.mark.parametrize(("changes", "arms"), [
-    ({}, set()), ({"collection": "wiki18"}, set()), ({"active.eadpr.negatives": "dpr"}, {"dpr"}),
-    ({"readers.x": FROM_BM25 | {"ranking": "dpr"}}, {"dpr"}),
-    ({"fused.f": {"first": "dpr", "second": "eadpr"}}, {"dpr", "eadpr"}),
+    ({}, set()), ({"active.eadpr.negatives": "dpr", "negatives.kind": "random"}, set()),
+    ({"collection": "wiki18"}, set()), ({"readers.x": FROM_BM25 | {"ranking": "dpr"}}, {"dpr"}),
+    ({"active.eadpr.negatives": "dpr"}, {"dpr"}), ({"fused.f": {"first": "dpr", "second": "eadpr"}}, {"dpr", "eadpr"}),
 ])  # fmt: skip
 def test_an_arm_ranks_training_questions_where_a_stage_reads_that(changes, arms):
     files = params.configs(with_changes(GOOD, changes))
