@@ -281,7 +281,7 @@ def evidence(size: Size, folder: Path) -> Measured:
     asked = folder / "pairs.parquet"
     tables.write(asked, Pair, pairs)
     load = partial(qa_model.load_scorers, folder / "annotator", manifest, settled(), [0])
-    make = partial(annotate_shards, asked, manifest, settings, settled(), shards, size.pairs)
+    make = partial(annotate_shards, asked, manifest, settings, settled(), None, shards, size.pairs)
     times = timed_shards(load, make, range(len(shards)), size.repeats)
     annotate = Annotate(settings, manifest, lambda *_: [])
     keys = set()  # equal requests of a shard are scored once, and hardly any are equal across shards

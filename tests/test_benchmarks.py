@@ -17,6 +17,7 @@ from benchmarks import data, flops, gpu, runner, scale
 from benchmarks.exact_search import Hits
 from benchmarks.runner import Different, Row, Side, check, measure
 from benchmarks.scale import Cost
+from eadpr.runtime.machine import Machine
 from tests import forked_python
 from tests.repository import ROOT
 
@@ -106,17 +107,11 @@ def test_operations_of_t5_are_those_that_torch_counts():
 @pytest.mark.parametrize("path", gpu.PATHS)
 def test_every_path_runs_and_does_its_work(path, tmp_path, monkeypatch):
     monkeypatch.setenv("EADPR_CHECKPOINT_SECONDS", "1e9")  # what it sets goes with the test
-    monkeypatch.setattr(gpu, "settled", lambda: gpu_machine())
+    machine = Machine(**data.section("machine", threads=1, deterministic=False))
+    monkeypatch.setattr(gpu, "settled", lambda: machine)  # not settled: other tests of this process have their own
     row = gpu.PATHS[path](gpu.QUICK, tmp_path)
     assert (len(row.seconds), row.units > 0, row.seconds[0] > 0) == (1, True, True)
     assert (row.flops is None) == (path == "search")
-
-
-def gpu_machine():
-    """Without settling it: other tests of this process have their own."""
-    from eadpr.runtime.machine import Machine
-
-    return Machine(**data.section("machine", threads=1, deterministic=False))
 
 
 MIB = 2**20

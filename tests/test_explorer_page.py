@@ -214,6 +214,9 @@ def test_two_rankings_stand_side_by_side_with_lines_marks_and_scores(visit):
     first = page.locator(".ranking").first.locator("li").first
     assert texts(first, ".mark.answer") == texts(first, ".mark.pseudo") == ["Romulus"]
     assert texts(first, ".mark.gold")[0].startswith("It was founded by")
+    wrong = page.locator(".ranking").nth(1).locator("li").first
+    assert (texts(first, ".mark.matched"), texts(wrong, ".mark.matched")) == ([], ["A title"])
+    assert texts(wrong, ".soft") == ["p4 · the sentence that matches best: 2.50"]
     second = page.locator(".ranking").nth(1).locator("li").nth(1)
     assert "perhaps" not in second.inner_text()
     assert texts(second, ".badge .unseen") == ["holds an answer", "no positive"]

@@ -109,6 +109,20 @@ def test_gradients_of_all_losses_go_through_parts_with_and_without_gradient_cach
     torch.testing.assert_close(cached, plain, atol=1e-5, rtol=1e-4)
 
 
+@torch.no_grad()
+def test_validation_ranks_by_tokens_as_a_naive_loop_does(toy):
+    settings = training_toy.SETTINGS.model_copy(update={"unit": "token"})
+    train = training_toy.TRAIN.model_copy(update={"batch_size": 3, "validation_hard_negatives": 2})
+    encoders, batcher = load_pair(toy / "base", settings), training_toy.batcher_of(toy, settings=settings, size=3)
+    everyone = list(range(len(batcher)))
+    pool, gold = contrastive.make_pool(batcher.examples, batcher.examples_of(everyone), 2)
+    questions = [states_of(encoders.question, ids.tolist()) for i in everyone for ids in batcher.first([i]).questions]
+    scores = naive(questions, [states_of(encoders.passage, ids.tolist()) for ids in batcher.inputs.ids(pool)])
+    above = sum(int((row >= row[i]).sum()) - 1 for row, i in zip(scores, gold, strict=True))
+    sections = ArmSettings(training_toy.EADPR, train, settings, training_toy.MACHINE)
+    assert contrastive.validate(encoders, batcher, everyone, sections).average_rank == above / len(gold)
+
+
 def states_of(encoder, ids):
     """Return the states of a text's tokens without the special ones."""
     states = encoder.model(input_ids=torch.tensor([ids])).last_hidden_state[0]

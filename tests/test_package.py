@@ -178,9 +178,3 @@ def test_the_container_is_made_of_what_is_there():
     assert {"repro"} <= {*targets} <= {*re.findall("(?m)^([a-z-]+):", makefile)}
     ignored = ["git", "ls-files", "--cached", "--ignored", "--exclude-from=.dockerignore"]
     assert subprocess.run(ignored, cwd=ROOT, capture_output=True, text=True, check=True).stdout == ""
-
-
-def test_hooks_before_a_commit_have_the_pins_of_the_tests():
-    hooks = YAML(typ="safe", pure=True).load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]
-    pins = {pin for hook in hooks["hooks"] for pin in hook["additional_dependencies"]}
-    assert pins <= set((ROOT / "requirements/test.txt").read_text(encoding="utf-8").splitlines())

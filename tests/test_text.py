@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eadpr.readers.evaluate import exact_match_normal
 from eadpr.storage.records import Span
 from eadpr.text import answers
-from eadpr.text.answers import AnswerMatcher, answer_spans, has_answer, needles, padded, tokens
+from eadpr.text.answers import AnswerMatcher, answer_spans, has_answer, tokens
 from eadpr.text.question_types import question_type
 
 STRING_CASES = [
@@ -84,13 +84,6 @@ def test_yes_and_no_match_no_text():
     assert not has_answer(["yes", "no"], "Yes or no", "yes-no")
     assert answer_spans(["yes"], "Yes or no", "yes-no") == []
     assert AnswerMatcher().matches(["yes"], ["yes", "no"], "yes-no").tolist() == [False, False]
-
-
-def test_needles_are_substrings_of_padded_texts():
-    assert needles(["Ada L.", "ada l .", ""], "string") == [" ada l . ", ""]
-    assert padded("To Ada L.") == " to ada l . "
-    assert needles(["A+", "b", "A+"], "regex") == ["A+", "b"]
-    assert needles(["yes"], "yes-no") == []
 
 
 def test_the_normal_form_for_exact_match():
