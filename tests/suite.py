@@ -18,6 +18,7 @@ from tests.repository import ROOT
 
 WINGS = (
     "formats", "two_hops", "readers", "robustness", "writers", "explorer", "library", "studies", "publishing",
+    "benchmarks",
 )  # fmt: skip
 LOCK = Path("tests/wings.lock")
 PYTEST = (
@@ -28,13 +29,13 @@ CORE = f"not nightly and not ({' or '.join(WINGS)})"
 
 
 def fingerprint(wing: str, root: Path = ROOT) -> str:
-    """Hash the tests of a wing and all code of this repository that they and the wing's package import.
+    """Hash the tests of a wing and all code of src/ and stages/ that they and the wing's package import.
 
     A test that runs the pipeline reaches code through DVC, so it also counts dvc.yaml, params.yaml and every stage.
     """
     texts = {path: path.read_text(encoding="utf-8") for path in sorted((root / "tests").glob("*.py"))}
     tests = [path for path, text in texts.items() if re.search(rf"\bmark\.{wing}\b", text)]
-    files = {*tests, *(root / "src" / "eadpr" / wing).rglob("*.py")}
+    files = {*tests, *(root / "src" / "eadpr" / wing).rglob("*.py"), *(root / wing).rglob("*.py")}
     files |= {helper for test in tests for helper in _helpers(test, root)}
     settings: list[Path] = []
     if any("mark.pipeline" in texts[test] for test in tests):

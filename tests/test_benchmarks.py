@@ -21,7 +21,7 @@ from eadpr.runtime.machine import Machine
 from tests import forked_python
 from tests.repository import ROOT
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.benchmarks
 
 
 def first_changed(scores):

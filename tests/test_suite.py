@@ -7,7 +7,7 @@ import pytest
 from tests import suite
 from tests.repository import ROOT
 
-PARTS = ("src", "stages", "tests", "dvc.yaml", "params.yaml")
+PARTS = ("src", "stages", "tests", "benchmarks", "dvc.yaml", "params.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,7 @@ def picked_after(root, file, text):
 @pytest.mark.parametrize(("file", "wings", "not_wings"), [
     ("src/eadpr/explorer/gather.py", {"explorer"}, {"two_hops", "publishing", "writers"}),
     ("src/eadpr/training/losses.py", {"two_hops", "library"}, {"explorer", "writers"}),
+    ("src/eadpr/supervision/evidence.py", {"benchmarks"}, {"explorer"}),
     ("tests/reading_toy.py", {"readers"}, {"two_hops", "explorer"}),
 ])  # fmt: skip
 def test_a_change_picks_the_wings_that_import_it(recorded, file, wings, not_wings):
