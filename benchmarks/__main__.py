@@ -41,7 +41,7 @@ def main(
     from benchmarks.runner import Row, table
     from eadpr.runtime.files import write_text
 
-    measured, failed = [], []
+    results, failed = [], []
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
@@ -52,15 +52,15 @@ def main(
             if done.returncode:
                 failed.append(name)
             else:
-                measured += [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
-    found = table(measured)
-    typer.echo(found)
+                results += [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
+    text = table(results)
+    typer.echo(text)
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}; the document was not written")
     if names == list(NAMES) and not quick:
         old = out.read_text(encoding="utf-8") if out.exists() else HEADER
         about = f"{machine()}; {repeats} repeats; {(time.monotonic() - began) / 60:.0f} minutes in all.\n"
-        write_text(out, rewritten(old, f"{about}\n{found}"))
+        write_text(out, rewritten(old, f"{about}\n{text}"))
 
 
 def _measure(name: str, rows: Path, *, quick: bool, repeats: int) -> None:
@@ -85,9 +85,9 @@ def machine(libraries: Sequence[str] = LIBRARIES) -> str:
     return f"{name}, {threads()} threads; Python {platform.python_version()}, {versions}"
 
 
-def rewritten(document: str, found: str) -> str:
-    before, rest = document.split(BEGIN)
-    return before + BEGIN + found + END + rest.split(END)[1]
+def rewritten(document: str, text: str) -> str:
+    head, rest = document.split(BEGIN)
+    return head + BEGIN + text + END + rest.split(END)[1]
 
 
 if __name__ == "__main__":

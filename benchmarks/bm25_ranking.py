@@ -56,18 +56,18 @@ def comparisons(size: Size, folder: Path) -> list[Comparison]:
 def rank_and_filter(
     searcher: Searcher, store: PassageStore, questions: Sequence[Question]
 ) -> tuple[list[Ranking], list[list[bool]]]:
-    """As the stages `bm25` and `negatives` do, without their files: rankings, and where they hold an answer."""
+    """Return rankings and where they hold an answer, as the stages `bm25` and `negatives` do, without their files."""
     matcher = AnswerMatcher()
     rankings = searcher.search([question.question for question in questions])
-    held = []
+    matches = []
     for start in range(0, len(questions), BLOCK):
         block = rankings[start : start + BLOCK]
         ids = sorted({passage_id for ranking in block for passage_id, _ in ranking})
         texts = dict(zip(ids, store.texts(store.rows(ids)), strict=True))
         for question, ranking in zip(questions[start : start + BLOCK], block, strict=True):
-            found = [texts[passage_id] for passage_id, _ in ranking]
-            held.append(matcher.matches(question.answers, found, question.answer_kind).tolist())
-    return rankings, held
+            ranked_texts = [texts[passage_id] for passage_id, _ in ranking]
+            matches.append(matcher.matches(question.answers, ranked_texts, question.answer_kind).tolist())
+    return rankings, matches
 
 
 class Pyserini:
@@ -83,9 +83,9 @@ class Pyserini:
 
     def search(self, questions: Sequence[Question]) -> dict:
         ids = [str(i) for i in range(len(questions))]
-        asked = [question.question for question in questions]
-        return self._searcher.batch_search(asked, ids, k=self._depth, threads=len(os.sched_getaffinity(0)))
+        texts = [question.question for question in questions]
+        return self._searcher.batch_search(texts, ids, k=self._depth, threads=len(os.sched_getaffinity(0)))
 
     def rankings(self, questions: Sequence[Question]) -> list[Ranking]:
-        found = self.search(questions)
-        return [[(hit.docid, hit.score) for hit in found[str(i)]] for i in range(len(questions))]
+        hits = self.search(questions)
+        return [[(hit.docid, hit.score) for hit in hits[str(i)]] for i in range(len(questions))]

@@ -23,12 +23,12 @@ def section(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def threads() -> int:
-    """Of every side."""
+    """Return the threads of every side."""
     return section("machine")["threads"]
 
 
 def settle(*, spinning: bool = True) -> None:
-    """As stages do, before torch is imported; for both sides. `spinning` as in `machine.settle`."""
+    """Settle this process as stages do, before torch is imported; for both sides. `spinning` as in `machine.settle`."""
     from eadpr.runtime import machine
     from eadpr.settings.command import COLLECTED_AFTER
 

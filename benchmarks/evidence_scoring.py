@@ -40,12 +40,12 @@ def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
     """Ours in the machine's precision with one candidate at a time as peer, ours in float32 with batches."""
     settings = EvidenceSettings(**data.section("evidence"))
     requests, weights = candidates(size, settings), annotator(size)
-    one, batched = (
+    single, batched = (
         partial(function, *weights, tokens=settings.input_tokens) for function in (one_by_one, in_input_order)
     )
     best = fastest(size.batch_sizes, lambda batch: batched(requests[: size.tried], batch=batch))
     for precision, peer, bound, theirs in (
-        ("auto", "transformers, one candidate at a time", 8, one),
+        ("auto", "transformers, one candidate at a time", 8, single),
         ("float32", f"transformers, padded batches of {best} in input order", 1.8, partial(batched, batch=best)),
     ):
         hardware, (model, tokenizer) = Machine(**data.section("machine", precision=precision)), annotator(size)
@@ -67,8 +67,8 @@ def candidates(size: Size, settings: EvidenceSettings) -> list[Request]:
     prompt = data.section("annotator")
     manifest = Manifest("build", Prompt(prompt["prompt"], prompt["lowercase"]), [Model("fold-0", [])], {})
     annotate = Annotate(settings, manifest, lambda index, requests: np.zeros(len(requests)))
-    found = islice(data.pairs(data.atlas(size.passages)), size.questions)
-    return [request for pair in found for request in annotate.requests(pair)]
+    pairs = islice(data.pairs(data.atlas(size.passages)), size.questions)
+    return [request for pair in pairs for request in annotate.requests(pair)]
 
 
 def annotator(size: Size) -> tuple:

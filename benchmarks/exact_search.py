@@ -39,17 +39,17 @@ def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
     write_vectors(folder / "vectors", size)
     draw = np.random.default_rng(1)
     np.save(folder / "questions.npy", draw.standard_normal((size.questions, size.dim), np.float32))
-    given = {"vectors": folder / "vectors", "questions": folder / "questions.npy", "depth": size.depth}
+    arguments = {"vectors": folder / "vectors", "questions": folder / "questions.npy", "depth": size.depth}
     index = size.rows * size.dim * np.dtype(np.float32).itemsize
     most = index // SHARE if size.limited else None
-    given["machine"] = data.section("machine")
+    arguments["machine"] = data.section("machine")
     with ExitStack() as stack:
-        theirs = stack.enter_context(Worker(PROCESSES, "theirs", out=folder / "theirs", **given))
-        ours = stack.enter_context(Worker(PROCESSES, "ours", most=most, out=folder / "ours", **given))
+        theirs = stack.enter_context(Worker(PROCESSES, "theirs", out=folder / "theirs", **arguments))
+        ours = stack.enter_context(Worker(PROCESSES, "ours", most=most, out=folder / "ours", **arguments))
 
-        def same(found: Hits, expected: Hits) -> str:
+        def same(hits: Hits, expected: Hits) -> str:
             mib = [f"{worker.resident / 2**20:,.0f} MiB" for worker in (ours, theirs)]
-            return f"{same_hits(found, expected)}; resident at most {mib[0]}, the peer {mib[1]}"
+            return f"{same_hits(hits, expected)}; resident at most {mib[0]}, the peer {mib[1]}"
 
         what = f"exact search of {size.rows:,} × {size.dim}" + (f" in {most / 2**20:.0f} MiB" if most else "")
         yield Comparison(
@@ -74,10 +74,10 @@ def side(search: Worker, hits: Path, size: Size) -> Side:
 def write_vectors(folder: Path, size: Size) -> None:
     """Random float16 vectors in the layout of `encode`."""
     draw = np.random.default_rng(0)
-    with files.new_folder(folder) as made:
+    with files.new_folder(folder) as new:
         for number, (first, end) in enumerate(shard_ranges(size.rows, SHARD)):
-            np.save(made / shard_name(number), draw.standard_normal((end - first, size.dim), np.float32).astype(DTYPE))
-        files.write_json(made / MANIFEST, {"rows": size.rows, "dim": size.dim, "shard_passages": SHARD})
+            np.save(new / shard_name(number), draw.standard_normal((end - first, size.dim), np.float32).astype(DTYPE))
+        files.write_json(new / MANIFEST, {"rows": size.rows, "dim": size.dim, "shard_passages": SHARD})
 
 
 def same_hits(ours: Hits, theirs: Hits) -> str:

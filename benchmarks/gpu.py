@@ -75,8 +75,8 @@ def main(
     sizes: list[str] = typer.Option([], "--size", help="NAME=NUMBER of `Size`, as rows=1000; again for each."),
     folder: Path = typer.Option(None, help="Where to write models and vectors; a temporary folder by default."),
 ) -> None:
-    given = {name: int(number) for name, number in (option.split("=") for option in sizes)}
-    size = (QUICK if quick else FULL)._replace(**given)
+    changes = {name: int(number) for name, number in (option.split("=") for option in sizes)}
+    size = (QUICK if quick else FULL)._replace(**changes)
     if unknown := set(paths or ()) - set(PATHS):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: known are {', '.join(PATHS)}")
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
@@ -95,9 +95,9 @@ def settled():
     from benchmarks import data
     from eadpr.runtime.machine import Machine, settle
 
-    made = Machine(**data.section("machine", deterministic=False))
-    settle(made)
-    return made
+    hardware = Machine(**data.section("machine", deterministic=False))
+    settle(hardware)
+    return hardware
 
 
 def matrix_rate(size: int, repeats: int = 20) -> float:
@@ -106,8 +106,8 @@ def matrix_rate(size: int, repeats: int = 20) -> float:
 
     from eadpr.runtime import machine
 
-    left, right = (torch.randn(size, size, device=machine.device(), dtype=torch.bfloat16) for _ in range(2))
-    times = [seconds(lambda: left @ right) for _ in range(3 + repeats)][3:]
+    first, second = (torch.randn(size, size, device=machine.device(), dtype=torch.bfloat16) for _ in range(2))
+    times = [seconds(lambda: first @ second) for _ in range(3 + repeats)][3:]
     return 2 * size**3 / statistics.median(times)
 
 
@@ -140,8 +140,8 @@ def write_base(passages: Path, folder: Path, size: Size, **settings: object) -> 
     from eadpr.training.config import Base, EncoderSettings
 
     base = Base(**data.section("base", vocabulary=size.vocabulary[0], **size.shape))
-    made = {"pooling": "cls", "question_tokens": 256, "passage_tokens": 256} | settings
-    make_base(passages, folder, base=base, settings=EncoderSettings(**data.section("encoder", **made)))
+    options = {"pooling": "cls", "question_tokens": 256, "passage_tokens": 256} | settings
+    make_base(passages, folder, base=base, settings=EncoderSettings(**data.section("encoder", **options)))
 
 
 def encoding(size: Size, folder: Path) -> Measured:
@@ -166,10 +166,10 @@ def encoding(size: Size, folder: Path) -> Measured:
     make = partial(encode_shards, path, folder / "kept", settings, settled())
     times = timed_shards(load, make, range(len(shard_ranges(size.passages, size.shard))), size.repeats)
     model = flops.bert(encoder.model.config)
-    whole = flops.encoded(model, islice(cycle(lengths), size.passages))
+    operations = flops.encoded(model, islice(cycle(lengths), size.passages))
     work = f"passages of {statistics.mean(lengths):.0f} tokens"
     goal = f"≥ {GOALS['encoding']:.0%}; 27,000 a second are 21 M in 13 minutes"
-    return Measured("encoding", work, size.passages, "passages", times, whole, goal)
+    return Measured("encoding", work, size.passages, "passages", times, operations, goal)
 
 
 def timed_shards(load: Callable, make: Callable, numbers: range, repeats: int) -> list[float]:
@@ -278,10 +278,10 @@ def evidence(size: Size, folder: Path) -> Measured:
 
     settings = EvidenceSettings(**data.section("evidence", strategies=["pseudo"]))
     shards = [folder / f"{first}.parquet" for first in range(0, len(pairs), size.pairs)]
-    asked = folder / "pairs.parquet"
-    tables.write(asked, Pair, pairs)
+    pairs_path = folder / "pairs.parquet"
+    tables.write(pairs_path, Pair, pairs)
     load = partial(qa_model.load_scorers, folder / "annotator", manifest, settled(), [0])
-    make = partial(annotate_shards, asked, manifest, settings, settled(), None, shards, size.pairs)
+    make = partial(annotate_shards, pairs_path, manifest, settings, settled(), None, shards, size.pairs)
     times = timed_shards(load, make, range(len(shards)), size.repeats)
     annotate = Annotate(settings, manifest, lambda *_: [])
     keys = set()  # equal requests of a shard are scored once, and hardly any are equal across shards
@@ -291,11 +291,11 @@ def evidence(size: Size, folder: Path) -> Measured:
         aimed = tokenizer(list(targets), truncation=True, max_length=answer_nll.TARGET_TOKENS).input_ids
         keys |= {(tuple(source), tuple(target)) for source, target in zip(cut, aimed, strict=True)}
     lengths = [(len(source), len(target)) for source, target in keys]
-    whole = flops.scored(flops.t5(model.config), model.config.vocab_size, lengths)
+    operations = flops.scored(flops.t5(model.config), model.config.vocab_size, lengths)
     tokens = statistics.mean(source for source, _ in lengths)
     work = f"questions, {len(keys) / len(pairs):.1f} candidates each of {tokens:.0f} tokens"
     goal = f"≥ {GOALS['evidence']:.0%}"
-    return Measured("evidence", work, len(pairs), "questions", times, whole, goal)
+    return Measured("evidence", work, len(pairs), "questions", times, operations, goal)
 
 
 def search(size: Size, folder: Path) -> Measured:
@@ -327,11 +327,11 @@ def write_vectors(folder: Path, size: Size, dim: int) -> None:
     from eadpr.search.vectors import MANIFEST, shard_name, shard_ranges
 
     torch.manual_seed(0)
-    with files.new_folder(folder) as made:
+    with files.new_folder(folder) as temporary:
         for number, (first, end) in enumerate(shard_ranges(size.rows, size.shard)):
-            drawn = torch.randn(end - first, dim, device=machines.device()).half()
-            np.save(made / shard_name(number), drawn.cpu().numpy())
-        files.write_json(made / MANIFEST, {"rows": size.rows, "dim": dim, "shard_passages": size.shard})
+            vectors = torch.randn(end - first, dim, device=machines.device()).half()
+            np.save(temporary / shard_name(number), vectors.cpu().numpy())
+        files.write_json(temporary / MANIFEST, {"rows": size.rows, "dim": dim, "shard_passages": size.shard})
 
 
 PATHS = {"encoding": encoding, "training": training, "evidence": evidence, "search": search}
@@ -345,7 +345,7 @@ def about(rate: float) -> str:
 
 
 def line(row: Measured, rate: float) -> str:
-    """Of a Markdown table: the median, with the least and the highest of seconds."""
+    """Return a line of a Markdown table: the median, with the least and the highest of seconds."""
     median = statistics.median(row.seconds)
     done, share = "", ""
     if row.flops is not None:

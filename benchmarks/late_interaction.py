@@ -64,7 +64,7 @@ def step_share(size: training.Size, folder: Path) -> Comparison:
     records = data.records(data.atlas(size.passages), folder)
     base = Base(**data.section("base", **size.base))
     make_base(records / "passages.parquet", folder / "base", base=base, settings=training.encoder_settings())
-    state, settings, batcher = training.started(training.given(size, folder), training.DPR, unit="token")
+    state, settings, batcher = training.started(training.load_setup(size, folder), training.DPR, unit="token")
     batch = batcher().first(range(size.batch))
     encoded = EncodedBatch(state.encoders, batch, settings.machine)
 

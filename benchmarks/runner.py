@@ -103,10 +103,10 @@ def measure(comparison: Comparison, repeats: int = REPEATS) -> Row:
 
 
 def timed(side: Side) -> float:
-    given = side.ready()
+    prepared = side.ready()
     gc.collect()
     began = time.perf_counter()
-    side.run(given)
+    side.run(prepared)
     return time.perf_counter() - began
 
 
@@ -122,7 +122,7 @@ def _result(side: Side) -> Any:
 
 
 def within(tolerance: float) -> Callable[[Any, Any], str]:
-    """Whether two arrays differ by at most so much anywhere."""
+    """Return a check that two arrays differ by at most so much anywhere."""
 
     def same(ours: np.ndarray, theirs: np.ndarray) -> str:
         ours, theirs = np.asarray(ours), np.asarray(theirs)
@@ -202,12 +202,12 @@ def limit_memory(more: int) -> None:
 def run(name: str, folder: Path, *, quick: bool, repeats: int = REPEATS) -> list[Row]:
     """The rows of one benchmark, measured in this process."""
     module = importlib.import_module(f"benchmarks.{name}")
-    made = module.comparisons(module.QUICK if quick else module.FULL, folder)
-    return [measure(comparison, repeats) for comparison in made]
+    comparisons = module.comparisons(module.QUICK if quick else module.FULL, folder)
+    return [measure(comparison, repeats) for comparison in comparisons]
 
 
 def table(rows: Sequence[Row]) -> str:
-    """As Markdown. A ratio is the median of the repeats, with the least and the highest."""
+    """Return the rows as Markdown. A ratio is the median of the repeats, with the least and the highest."""
     lines = [
         "| path | peer | work | ours | peer's | ratio (least – highest) | goal | met | results |",
         "|---|---|---|--:|--:|--:|--:|---|---|",

@@ -85,29 +85,29 @@ def main(
         raise typer.BadParameter(f"sizes must ascend, found {sizes}")
     if unknown := set(without) - {stage.name for stage in STAGES}:
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: known are {', '.join(s.name for s in STAGES)}")
-    stages = left(without)
+    stages = remaining_stages(without)
     costs: list[Cost] = []
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         for size in sizes:
-            costs += measured(stages, size, Path(temporary), questions)
+            costs += measure_stages(stages, size, Path(temporary), questions)
     about = f"{machine(LIBRARIES)}; {datetime.date.today().isoformat()}; {questions:,} questions of each set ranked."
     write_text(out, document(costs, about, name=out.stem))
     typer.echo(table(costs))
 
 
-def left(without: Collection[str]) -> list[Stage]:
+def remaining_stages(without: Collection[str]) -> list[Stage]:
     """The stages but for those named and all that need their output."""
-    kept, missing = [], set()
+    stages, missing = [], set()
     for stage in STAGES:
         if stage.name in without or missing & {place for name, place in stage.options.items() if name != "out"}:
             missing.add(stage.options["out"])
         else:
-            kept.append(stage)
-    return kept
+            stages.append(stage)
+    return stages
 
 
-def measured(stages: Sequence[Stage], size: int, folder: Path, questions: int) -> list[Cost]:
-    """What each stage takes at this size; leaves the models of the first size in `folder`."""
+def measure_stages(stages: Sequence[Stage], size: int, folder: Path, questions: int) -> list[Cost]:
+    """Return what each stage takes at this size; leaves the models of the first size in `folder`."""
     from eadpr.runtime import files
 
     configs = configs_of(size)
@@ -127,15 +127,15 @@ def measured(stages: Sequence[Stage], size: int, folder: Path, questions: int) -
 
 
 def configs_of(size: int) -> dict[str, dict[str, Any]]:
-    """Of params.yaml, for atlas of this size, with an annotator that hardly learns."""
+    """Return the configs of params.yaml, for atlas of this size, with an annotator that hardly learns."""
     from eadpr.settings.resolve import configs, load
 
     values = load(ROOT / "params.yaml")
     values["collection"] = "atlas"
     values["atlas"]["passages"] = size
     values["annotator"]["build"] |= {"continuation_steps": 1, "answering_steps": 1}
-    made = configs(values)  # training questions are ranked too
-    return made | {"retrieve.json": made["dpr/retrieve.json"] | {"sets": made["bm25.json"]["sets"]}}
+    by_name = configs(values)  # training questions are ranked too
+    return by_name | {"retrieve.json": by_name["dpr/retrieve.json"] | {"sets": by_name["bm25.json"]["sets"]}}
 
 
 def write_few(collection: Path, questions: int) -> None:
@@ -143,14 +143,14 @@ def write_few(collection: Path, questions: int) -> None:
     from eadpr.storage import tables
     from eadpr.storage.records import SetMember
 
-    taken: dict[tuple[str, str], int] = {}
-    kept = []
+    counts: dict[tuple[str, str], int] = {}
+    members = []
     for member in tables.rows(collection / "records" / "question_sets.parquet", SetMember):
-        named = (member.question_set, member.split)
-        taken[named] = taken.get(named, 0) + 1
-        if taken[named] <= questions:
-            kept.append(member)
-    tables.write(collection / FEW / "question_sets.parquet", SetMember, kept)
+        key = (member.question_set, member.split)
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= questions:
+            members.append(member)
+    tables.write(collection / FEW / "question_sets.parquet", SetMember, members)
     for name in ("passages.parquet", "contexts.parquet", "questions.parquet"):
         os.link(collection / "records" / name, collection / FEW / name)
 
@@ -183,17 +183,17 @@ class Growth(NamedTuple):
 
 
 def growth(costs: list[Cost], stage: str) -> Growth:
-    """Of costs at three or more sizes, ascending; Wikipedia's passages cost what those between the last two did."""
-    first, *own = [cost for cost in costs if cost.stage == stage]
-    per_passage = [1e6 * (cost.seconds - first.seconds) / (cost.passages - first.passages) for cost in own]
-    before, last = own[-2:]
-    more = (WIKIPEDIA - last.passages) / (last.passages - before.passages)
+    """Growth over three or more sizes, ascending; Wikipedia's passages cost what those between the last two did."""
+    first, *larger = [cost for cost in costs if cost.stage == stage]
+    per_passage = [1e6 * (cost.seconds - first.seconds) / (cost.passages - first.passages) for cost in larger]
+    previous, last = larger[-2:]
+    more = (WIKIPEDIA - last.passages) / (last.passages - previous.passages)
     return Growth(
-        [cost.passages for cost in own],
+        [cost.passages for cost in larger],
         per_passage,
-        [cost.resident for cost in own],
-        last.seconds + more * (last.seconds - before.seconds),
-        last.resident + more * (last.resident - before.resident),
+        [cost.resident for cost in larger],
+        last.seconds + more * (last.seconds - previous.seconds),
+        last.resident + more * (last.resident - previous.resident),
     )
 
 
@@ -210,14 +210,14 @@ def table(costs: list[Cost]) -> str:
     ]
     lines = [f"| {' | '.join(titles)} |", f"|---|{'--:|' * (len(titles) - 1)}"]
     for name in names:
-        found = growth(costs, name)
+        estimate = growth(costs, name)
         cells = [
             name,
-            *(f"{micro:,.0f}" for micro in found.per_passage),
-            f"{found.per_passage[-1] / found.per_passage[0]:.2f}",
-            *(f"{size / MEBI:,.0f}" for size in found.resident),
-            f"{found.seconds_of_wikipedia / 3600:,.1f}",
-            f"{found.resident_of_wikipedia / MEBI / 1024:,.1f}",
+            *(f"{micro:,.0f}" for micro in estimate.per_passage),
+            f"{estimate.per_passage[-1] / estimate.per_passage[0]:.2f}",
+            *(f"{size / MEBI:,.0f}" for size in estimate.resident),
+            f"{estimate.seconds_of_wikipedia / 3600:,.1f}",
+            f"{estimate.resident_of_wikipedia / MEBI / 1024:,.1f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

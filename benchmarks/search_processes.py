@@ -36,21 +36,21 @@ def ours(
     faiss.omp_set_num_threads(machine["threads"])
     if most is not None:  # where memory ends while a library is imported, the process crashes
         limit_memory(most)
-    corpus, asked = Vectors(Path(vectors)), np.load(questions)
-    return _saving(Path(out), lambda: Hits(*exact.search(corpus, asked, depth)))
+    corpus, queries = Vectors(Path(vectors)), np.load(questions)
+    return _saving(Path(out), lambda: Hits(*exact.search(corpus, queries, depth)))
 
 
 def theirs(vectors: str, questions: str, depth: int, out: str, machine: dict[str, Any]) -> Callable[[], None]:
     import faiss
 
     faiss.omp_set_num_threads(machine["threads"])
-    corpus, asked = Vectors(Path(vectors)), np.load(questions)
+    corpus, queries = Vectors(Path(vectors)), np.load(questions)
     index = faiss.IndexFlatIP(corpus.dim)
     for _, block in corpus.blocks(ADDED):
         index.add(block.astype(np.float32))
 
     def search() -> Hits:
-        scores, rows = index.search(asked, depth)
+        scores, rows = index.search(queries, depth)
         return Hits(rows, scores)
 
     return _saving(Path(out), search)
@@ -60,8 +60,8 @@ def _saving(folder: Path, search: Callable[[], Hits]) -> Callable[[], None]:
     folder.mkdir()
 
     def run() -> None:
-        found = search()
-        np.save(folder / "rows.npy", found.rows)
-        np.save(folder / "scores.npy", found.scores)
+        hits = search()
+        np.save(folder / "rows.npy", hits.rows)
+        np.save(folder / "scores.npy", hits.scores)
 
     return run

@@ -73,7 +73,7 @@ def comparisons(size: Size, folder: Path) -> Iterator[Comparison]:
             Worker(PROCESSES, "ours", loss=loss, **both) as ours,
             Worker(PROCESSES, "theirs", columns=columns, **both) as theirs,
         ):
-            yield _comparison(given(size, folder), path, peer, loss, columns, ours, theirs)
+            yield _comparison(load_setup(size, folder), path, peer, loss, columns, ours, theirs)
 
 
 def encoder_settings(**changes: object) -> EncoderSettings:
@@ -81,36 +81,36 @@ def encoder_settings(**changes: object) -> EncoderSettings:
     return EncoderSettings(**data.section("encoder", **both, **changes))
 
 
-class Given(NamedTuple):
+class Setup(NamedTuple):
     size: Size
     records: Path
     base: Path
     pairs: list[Pair]
 
 
-def given(size: Size, folder: Path) -> Given:
-    """What `comparisons` put into the folder."""
-    return Given(size, folder / "records", folder / "base", _distinct(data.pairs(data.atlas(size.passages)), size))
+def load_setup(size: Size, folder: Path) -> Setup:
+    """Return what `comparisons` put into the folder."""
+    return Setup(size, folder / "records", folder / "base", _distinct(data.pairs(data.atlas(size.passages)), size))
 
 
 def _distinct(pairs, size: Size) -> list[Pair]:
     """Pairs of different questions, as many as the steps take."""
-    found = list(islice(({pair.question.question: pair for pair in pairs}).values(), size.batch * size.steps))
-    if len(found) < size.batch * size.steps:
-        raise ValueError(f"{size.passages} passages give {len(found)} questions, {size.batch * size.steps} are needed")
-    return found
+    chosen = list(islice(({pair.question.question: pair for pair in pairs}).values(), size.batch * size.steps))
+    if len(chosen) < size.batch * size.steps:
+        raise ValueError(f"{size.passages} passages give {len(chosen)} questions, {size.batch * size.steps} are needed")
+    return chosen
 
 
 def _comparison(
-    given: Given, path: str, peer: str, loss: dict[str, float], columns: int, ours: Worker, theirs: Worker
+    setup: Setup, path: str, peer: str, loss: dict[str, float], columns: int, ours: Worker, theirs: Worker
 ) -> Comparison:
     return Comparison(
         path=path,
         peer=f"sentence-transformers' trainer, {peer}",
         goal=Goal("speed", 1.4),
         unit="questions",
-        ours=_side(ours, given.size, lambda: first_step(started(given, loss), given.size)),
-        theirs=_side(theirs, given.size, lambda: their_first_step(given, columns_of(given, columns))),
+        ours=_side(ours, setup.size, lambda: first_step(started(setup, loss), setup.size)),
+        theirs=_side(theirs, setup.size, lambda: their_first_step(setup, columns_of(setup, columns))),
         same=same,
     )
 
@@ -120,47 +120,47 @@ def _side(training: Worker, size: Size, first: Callable[[], FirstStep]) -> Side:
     return Side(lambda _: training(), ready=training, result=first, units=size.batch * size.steps)
 
 
-def negative(given: Given, i: int) -> Pair:
-    """Of whose passage the negative of question i is: another question's, outside of its batch."""
-    return given.pairs[(i + given.size.batch) % len(given.pairs)]
+def negative(setup: Setup, i: int) -> Pair:
+    """Return the pair whose passage the negative of question i is: another question's, outside of its batch."""
+    return setup.pairs[(i + setup.size.batch) % len(setup.pairs)]
 
 
 def distractor(pair: Pair) -> str:
     return without(pair.passage.text, pair.gold)
 
 
-def columns_of(given: Given, count: int) -> dict[str, list]:
-    """What sentence-transformers is given; a passage is a pair of title and text."""
-    rows = list(enumerate(given.pairs))
+def columns_of(setup: Setup, count: int) -> dict[str, list]:
+    """Return what sentence-transformers trains on; a passage is a pair of title and text."""
+    rows = list(enumerate(setup.pairs))
     columns = {
-        "anchor": [pair.question.question for pair in given.pairs],
-        "positive": [[pair.passage.title, pair.passage.text] for pair in given.pairs],
-        "negative": [[p.title, p.text] for p in (negative(given, i).passage for i, _ in rows)],
-        "distractor": [[pair.passage.title, distractor(pair)] for pair in given.pairs],
+        "anchor": [pair.question.question for pair in setup.pairs],
+        "positive": [[pair.passage.title, pair.passage.text] for pair in setup.pairs],
+        "negative": [[p.title, p.text] for p in (negative(setup, i).passage for i, _ in rows)],
+        "distractor": [[pair.passage.title, distractor(pair)] for pair in setup.pairs],
     }
     return dict(islice(columns.items(), count))
 
 
-def started(given: Given, changes: dict[str, float], **encoder: object) -> Start:
+def started(setup: Setup, changes: dict[str, float], **encoder: object) -> Start:
     loss = Loss(**data.section("loss", mask_false_negatives=False, **changes))
     settings = encoder_settings(**encoder)
-    encoders = load_pair(given.base, settings)
+    encoders = load_pair(setup.base, settings)
     loop.set_dropout(encoders.passage, hidden=0.0, attention=0.0)
-    sizes = {"batch_size": given.size.batch, "epochs": 1, "hard_negatives": 1, "validation_questions": 0}
+    sizes = {"batch_size": setup.size.batch, "epochs": 1, "hard_negatives": 1, "validation_questions": 0}
     train = Train(**data.section("train", **sizes))
-    store = PassageStore(given.records / "passages.parquet")
+    store = PassageStore(setup.records / "passages.parquet")
     examples = ExampleSet(
-        question_ids=[pair.question.id for pair in given.pairs],
-        questions=[pair.question.question for pair in given.pairs],
-        answers=[pair.question.answers for pair in given.pairs],
-        kinds=[pair.question.answer_kind for pair in given.pairs],
-        positives=store.rows([pair.passage.id for pair in given.pairs]),
+        question_ids=[pair.question.id for pair in setup.pairs],
+        questions=[pair.question.question for pair in setup.pairs],
+        answers=[pair.question.answers for pair in setup.pairs],
+        kinds=[pair.question.answer_kind for pair in setup.pairs],
+        positives=store.rows([pair.passage.id for pair in setup.pairs]),
         negatives=pa.array(
-            store.rows([negative(given, i).passage.id for i in range(len(given.pairs))])[:, None].tolist()
+            store.rows([negative(setup, i).passage.id for i in range(len(setup.pairs))])[:, None].tolist()
         ),
-        other_positives=pa.array([[]] * len(given.pairs), pa.list_(pa.int32())),
-        distractors=[distractor(pair) if loss.needs_distractors else None for pair in given.pairs],
-        times=np.ones(len(given.pairs), np.int64),
+        other_positives=pa.array([[]] * len(setup.pairs), pa.list_(pa.int32())),
+        distractors=[distractor(pair) if loss.needs_distractors else None for pair in setup.pairs],
+        times=np.ones(len(setup.pairs), np.int64),
     )
 
     hardware = Machine(**data.section("machine"))
@@ -185,10 +185,10 @@ def first_step(start: Start, size: Size) -> FirstStep:
     return float(terms[0]), _gradients(state.encoders.passage.model)
 
 
-def their_model(given: Given) -> Any:
+def their_model(setup: Setup) -> Any:
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(folder_of(given.base, "passage")), device=machine.device())
+    model = SentenceTransformer(str(folder_of(setup.base, "passage")), device=machine.device())
     loop.set_dropout(model, hidden=0.0, attention=0.0)
     return model
 
@@ -215,33 +215,33 @@ class EadprLoss(torch.nn.Module):
         questions, positives, negatives, distractors = embed_columns(self.model, features)
         scores = questions @ torch.cat([positives, negatives]).T
         of_distractors = questions @ distractors.T
-        positive, own = scores.diagonal(), of_distractors.diagonal()
+        positive, own_distractor = scores.diagonal(), of_distractors.diagonal()
         is_positive = torch.eye(*scores.shape, dtype=torch.bool, device=scores.device)
-        others = scores.masked_fill(is_positive, -torch.inf)
-        dpr = torch.cat([scores, own[:, None]], dim=1).logsumexp(1) - positive
-        hard_negative = torch.stack([positive, own]).logsumexp(0) - positive
-        pseudo_positive = torch.cat([others, of_distractors], dim=1).logsumexp(1) - own
+        negative_scores = scores.masked_fill(is_positive, -torch.inf)
+        dpr = torch.cat([scores, own_distractor[:, None]], dim=1).logsumexp(1) - positive
+        hard_negative = torch.stack([positive, own_distractor]).logsumexp(0) - positive
+        pseudo_positive = torch.cat([negative_scores, of_distractors], dim=1).logsumexp(1) - own_distractor
         return (dpr + hard_negative + pseudo_positive).mean()
 
 
-def their_first_step(given: Given, columns: dict[str, list]) -> FirstStep:
-    model = their_model(given).train()
-    features = [model.preprocess(column[: given.size.batch]) for column in columns.values()]
+def their_first_step(setup: Setup, columns: dict[str, list]) -> FirstStep:
+    model = their_model(setup).train()
+    features = [model.preprocess(column[: setup.size.batch]) for column in columns.values()]
     loss = their_loss(model, len(columns))(features, None)
     loss.backward()
     return loss.item(), _gradients(model[0].auto_model)
 
 
-def new_trainer(given: Given, columns: dict[str, list]) -> Any:
+def new_trainer(setup: Setup, columns: dict[str, list]) -> Any:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
     settings = Train(**data.section("train"))
-    model = their_model(given)
+    model = their_model(setup)
     arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(given.base.parent / "trainer"),
-        per_device_train_batch_size=given.size.batch,
-        max_steps=given.size.steps,
+        output_dir=str(setup.base.parent / "trainer"),
+        per_device_train_batch_size=setup.size.batch,
+        max_steps=setup.size.steps,
         learning_rate=settings.learning_rate,
         max_grad_norm=settings.max_grad_norm,
         weight_decay=settings.weight_decay,

@@ -14,8 +14,8 @@ def ours(folder: str, size: dict[str, Any], loss: dict[str, float]) -> Callable[
     data.settle(spinning=False)
     from benchmarks import training
 
-    given = training.given(training.Size(**size), Path(folder))
-    return _in_turns(lambda: training.started(given, loss), lambda start: training.train(start, steps=given.size.steps))
+    setup = training.load_setup(training.Size(**size), Path(folder))
+    return _in_turns(lambda: training.started(setup, loss), lambda start: training.train(start, steps=setup.size.steps))
 
 
 def theirs(folder: str, size: dict[str, Any], columns: int) -> Callable[[], None]:
@@ -24,9 +24,9 @@ def theirs(folder: str, size: dict[str, Any], columns: int) -> Callable[[], None
     data.settle()
     from benchmarks import training
 
-    given = training.given(training.Size(**size), Path(folder))
-    texts = training.columns_of(given, columns)
-    return _in_turns(lambda: training.new_trainer(given, texts), lambda trainer: trainer.train())
+    setup = training.load_setup(training.Size(**size), Path(folder))
+    texts = training.columns_of(setup, columns)
+    return _in_turns(lambda: training.new_trainer(setup, texts), lambda trainer: trainer.train())
 
 
 def _in_turns(ready: Callable[[], Any], run: Callable[[Any], object]) -> Callable[[], None]:
@@ -36,9 +36,9 @@ def _in_turns(ready: Callable[[], Any], run: Callable[[Any], object]) -> Callabl
     def turns() -> Iterator[None]:
         run(ready())
         while True:
-            made = ready()
+            state = ready()
             yield
-            run(made)
+            run(state)
             yield
 
     return turns().__next__

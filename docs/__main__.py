@@ -38,7 +38,7 @@ MADE = {
 def write(out: Path) -> None:
     shutil.rmtree(out, ignore_errors=True)
     for path in filter(lambda path: path.suffix in BESIDE, (ROOT / DOCS).rglob("*")):
-        _put(out / path.relative_to(ROOT / DOCS), path.read_bytes())
+        _write_file(out / path.relative_to(ROOT / DOCS), path.read_bytes())
     terms = dict(TERM.findall((ROOT / DOCS / "glossary.md").read_text(encoding="utf-8")))
     for path in (ROOT / HOME, *sorted((ROOT / DOCS).rglob("*.md"))):
         page = path.relative_to(ROOT)
@@ -55,40 +55,40 @@ def write(out: Path) -> None:
         if path.name == "findings.md":
             text = with_figures(text)
         title = "" if text.startswith("#") else f"# {page.stem}, {page.parent.name}\n\n"  # tables of studies have none
-        _put(out / place(page), (title + text).encode())
-    made = {name: page() for name, page in MADE.items()}
-    for name, text in (made | paper_tables.pages()).items():
-        _put(out / name, text.encode())
+        _write_file(out / place(page), (title + text).encode())
+    pages = {name: page() for name, page in MADE.items()}
+    for name, text in (pages | paper_tables.pages()).items():
+        _write_file(out / name, text.encode())
     check_nav(out)
 
 
 def check_nav(out: Path) -> None:
     """Zensical passes over what `nav` names and is not there."""
     nav = YAML(typ="safe", pure=True).load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
-    named = set(re.findall(r"[\w/-]+\.md", str(nav)))
-    there = {path.relative_to(out).as_posix() for path in out.rglob("*.md")}
-    tables = {name for name in there if name.startswith("studies/") and name.count("/") > 1}  # found from their index
-    if wrong := sorted(named ^ (there - tables)):
+    listed = set(re.findall(r"[\w/-]+\.md", str(nav)))
+    written = {path.relative_to(out).as_posix() for path in out.rglob("*.md")}
+    tables = {name for name in written if name.startswith("studies/") and name.count("/") > 1}  # found from their index
+    if wrong := sorted(listed ^ (written - tables)):
         raise ValueError(f"mkdocs.yml: nav must name every page of the site, and no other: {', '.join(wrong)}")
 
 
 def place(page: Path) -> Path:
-    """Where a page of the repository stands in the site."""
+    """Return where a page of the repository stands in the site."""
     inside = page.relative_to(DOCS) if page.is_relative_to(DOCS) else page
     return inside.with_name("index.md") if page.name == HOME else inside
 
 
 def linked(text: str, page: Path) -> str:
-    """With links as they are in the site; one to a file that is no page there is its text alone."""
+    """Return a page with links as they are in the site; one to a file that is no page there is its text alone."""
 
     def locate(target: str) -> str | None:
-        there = Path(os.path.normpath(page.parent / target))
-        if not (ROOT / there).exists():
+        path = Path(os.path.normpath(page.parent / target))
+        if not (ROOT / path).exists():
             raise ValueError(f"{page}: the link to {target} names no file; mend it")
-        inside = there.is_relative_to(DOCS) or there == Path(HOME)
-        if not inside or there.suffix not in (".md", *BESIDE):
+        inside = path.is_relative_to(DOCS) or path == Path(HOME)
+        if not inside or path.suffix not in (".md", *BESIDE):
             return None
-        return os.path.relpath(place(there), place(page).parent)
+        return os.path.relpath(place(path), place(page).parent)
 
     def link(match: re.Match) -> str:
         target = locate(match[2])
@@ -115,7 +115,7 @@ def explained(text: str, terms: Mapping[str, str]) -> str:
     return "".join(parts)
 
 
-def _put(path: Path, content: bytes) -> None:
+def _write_file(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
 

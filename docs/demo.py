@@ -33,24 +33,24 @@ def shorten(page: Page) -> Page:
     """Return the page of some questions, evenly spaced, with the first passages of their rankings."""
     columns, details, texts = page
     count = len(columns["ids"])
-    kept = range(0, count, max(1, count // QUESTIONS))[:QUESTIONS]
-    short = columns | {name: [columns[name][i] for i in kept] for name in COLUMNS}
+    sample = range(0, count, max(1, count // QUESTIONS))[:QUESTIONS]
+    short = columns | {name: [columns[name][i] for i in sample] for name in COLUMNS}
     short |= {
         "depth": DEPTH,
-        "sets": {name: [n for n, i in enumerate(kept) if i in set(rows)] for name, rows in columns["sets"].items()},
-        "first": [[ranks[i] for i in kept] for ranks in columns["first"]],
+        "sets": {name: [n for n, i in enumerate(sample) if i in set(rows)] for name, rows in columns["sets"].items()},
+        "first": [[ranks[i] for i in sample] for ranks in columns["first"]],
         "values": {
-            metric: [[[part[i] for i in kept] for part in of_arm] for of_arm in arms]
+            metric: [[[part[i] for i in sample] for part in of_arm] for of_arm in arms]
             for metric, arms in columns["values"].items()
         },
     }
-    note = f"**A demonstration**: {len(kept)} of {count:,} questions can be looked at; the figures above are of all."
+    note = f"**A demonstration**: {len(sample)} of {count:,} questions can be looked at; the figures above are of all."
     short["notes"] = columns["notes"] | {"collection": [note, *columns["notes"]["collection"]]}
-    chosen, numbers = [details[i] for i in kept], {}
+    chosen, numbers = [details[i] for i in sample], {}
     for question in chosen:
         question["ranked"] = [ranking[:DEPTH] for ranking in question["ranked"]]
-        shown = [row[0] for ranking in question["ranked"] for row in ranking]
-        for number in [*shown, *(positive["passage"] for positive in question["positives"])]:
+        ranked = [row[0] for ranking in question["ranked"] for row in ranking]
+        for number in [*ranked, *(positive["passage"] for positive in question["positives"])]:
             numbers.setdefault(number, len(numbers))
         question["ranked"] = [[[numbers[row[0]], *row[1:]] for row in ranking] for ranking in question["ranked"]]
         question["hits"] = [[numbers[n], edges] for n, edges in question["hits"] if n in numbers]
@@ -65,11 +65,11 @@ def check(metrics: Mapping[str, Mapping[str, float]]) -> None:
     columns, *_ = json.loads(zlib.decompress(DATA.read_bytes()))
     means = columns["overview"]["atlas/test"]["means"]
     for arm in sorted({*means, *(arm for arm, values in metrics.items() if HEADLINE[0] in values)}):
-        shown = [means.get(arm, {}).get(name, [None])[0] for name in HEADLINE]
+        demo = [means.get(arm, {}).get(name, [None])[0] for name in HEADLINE]
         expected = [metrics.get(arm, {}).get(name) for name in HEADLINE]
         # Both are rounded, the page's to five digits; None stands for a figure that an arm lacks.
-        if not np.allclose(np.array(shown, float), np.array(expected, float), rtol=0, atol=1e-5, equal_nan=True):
-            reason = f"{arm} has {shown}, but metrics/atlas.json {expected}; run python -m docs.demo reports/atlas.html"
+        if not np.allclose(np.array(demo, float), np.array(expected, float), rtol=0, atol=1e-5, equal_nan=True):
+            reason = f"{arm} has {demo}, but metrics/atlas.json {expected}; run python -m docs.demo reports/atlas.html"
             raise ValueError(f"{DATA.name}: {reason}")
 
 

@@ -21,12 +21,12 @@ class Bar(NamedTuple):
 def with_figures(text: str) -> str:
     """Return the page with a figure above the table of each claim, which stands before its details."""
     for head in CLAIM.findall(text):
-        before, _, rest = text.partition(head)
+        prefix, _, rest = text.partition(head)
         above, start, table = DETAILS.split(rest, maxsplit=1)[0].partition("\n| ")
         if not (bars := read(start.lstrip("\n") + table.partition("\n\n")[0])):
             reason = "its figure needs a table of differences, such as +1.0 [−0.5, +2.5], before the details"
             raise ValueError(f"docs/findings.md: {head}: {reason}")
-        text = f"{before}{head}{above}\n{draw(bars)}\n{rest.removeprefix(above)}"
+        text = f"{prefix}{head}{above}\n{draw(bars)}\n{rest.removeprefix(above)}"
     return text
 
 
@@ -36,8 +36,8 @@ def read(table: str) -> list[Bar]:
     bars = []
     for name, *cells in rows:
         for column, cell in zip(head[1:], cells, strict=True):
-            if found := CELL.fullmatch(cell):
-                value, low, high = (float((bound or found[1]).replace("−", "-")) for bound in found.groups())
+            if match := CELL.fullmatch(cell):
+                value, low, high = (float((bound or match[1]).replace("−", "-")) for bound in match.groups())
                 bars.append(Bar(f"{name}, {column}" if len(head) > 2 else name, value, low, high))
     return bars
 
@@ -46,16 +46,16 @@ def draw(bars: list[Bar]) -> str:
     """Return an SVG in the page's own colours: a point and its interval for each, and a line at 0."""
     low, high = min(0, *(bar.low for bar in bars)), max(0, *(bar.high for bar in bars))
 
-    def at(value: float) -> float:
+    def x_of(value: float) -> float:
         return round(MARGIN + (value - low) / (high - low) * (WIDTH - 2 * MARGIN), 1)
 
     parts = []
     for row, bar in enumerate(bars):
         y = ROW * row + 30
         parts.append(f'<text x="{MARGIN}" y="{y - 14}">{html.escape(bar.label)}</text>')
-        parts.append(f'<line x1="{at(0)}" x2="{at(0)}" y1="{y - 9}" y2="{y + 9}" stroke-dasharray="3"/>')
-        parts.append(f'<line x1="{at(bar.low)}" x2="{at(bar.high)}" y1="{y}" y2="{y}" stroke-width="2"/>')
-        parts.append(f'<circle cx="{at(bar.value)}" cy="{y}" r="5"/>')
+        parts.append(f'<line x1="{x_of(0)}" x2="{x_of(0)}" y1="{y - 9}" y2="{y + 9}" stroke-dasharray="3"/>')
+        parts.append(f'<line x1="{x_of(bar.low)}" x2="{x_of(bar.high)}" y1="{y}" y2="{y}" stroke-width="2"/>')
+        parts.append(f'<circle cx="{x_of(bar.value)}" cy="{y}" r="5"/>')
     return (
         f'<svg class="claim" role="img" aria-label="The table below as points with intervals; the dashed line is 0"'
         f' viewBox="0 0 {WIDTH} {ROW * len(bars)}">{"".join(parts)}</svg>'

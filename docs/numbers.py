@@ -43,5 +43,5 @@ def check_headline(page: str, text: str, metrics: Mapping[str, Mapping[str, floa
     for row, cells in rows:
         values = [metrics[row].get(metric) for metric in HEADLINE]
         expected = ["–" if value is None else f"{100 * value:.1f}" for value in values]
-        if (shown := [cell.strip() for cell in cells.split("|")]) != expected:
-            raise ValueError(f"{page}: {row} has {shown}, but metrics/atlas.json {expected}; write these")
+        if (stated := [cell.strip() for cell in cells.split("|")]) != expected:
+            raise ValueError(f"{page}: {row} has {stated}, but metrics/atlas.json {expected}; write these")

@@ -25,7 +25,7 @@ def terms(scores_QP: Tensor, balance: str) -> Terms:
 
 
 def moved(balance: str) -> Tensor:
-    """What a step of gradient descent at rate 1 would add to each score."""
+    """Return what a step of gradient descent at rate 1 would add to each score."""
     scores_QP = torch.tensor(SCORES, requires_grad=True)
     terms(scores_QP, balance).total.backward()
     return 0 - scores_QP.grad
@@ -35,7 +35,7 @@ def page() -> str:
     ours, papers = (terms(torch.tensor(SCORES), balance) for balance in ("both", "none"))
     first = SCORES[0]
     dpr = _share(first[0], [first[1], first[2], first[3], first[4]])
-    cut, beside = _share(first[0], [first[4]]), _share(first[6], [first[4]])
+    cut, placebo = _share(first[0], [first[4]]), _share(first[6], [first[4]])
     changes = [[name, *(f"{change + 0.0:+.2f}" for change in moved(form)[0])] for name, form in BOTH.items()]
     pseudo = _share(first[4], [first[1], first[2], first[3], first[5]])
     return f"""# One batch through the loss
@@ -61,7 +61,7 @@ Each term is −log of a share, the share of one passage among some. 0 is the be
   Mean of both questions: **{ours.dpr:.3f}**.
 * **L_HN** asks the positive to stand above its own distractor. First question: −log(e² / (e² + e²)) = {cut:.3f}, which
   is log 2, a coin's toss. Mean of both: **{papers.hn:.3f}**. Our arm `eadpr` asks the placebo to stand above the
-  distractor too. First question: −log(e¹ / (e¹ + e²)) = {beside:.3f}. Mean of both comparisons and both questions:
+  distractor too. First question: −log(e¹ / (e¹ + e²)) = {placebo:.3f}. Mean of both comparisons and both questions:
   **{ours.hn:.3f}**.
 * **L_PP** asks the distractor to stand above the negatives and the other question's distractor, since it is at least
   on the subject. First question: −log(e² / (e² + e⁻¹ + e¹ + e⁰ + e⁰)) = {pseudo:.3f}. Mean: **{ours.pp:.3f}**.
@@ -89,9 +89,9 @@ The formulas with all their masks are in `src/eadpr/training/losses.py`; forms o
 BOTH = {"as published": "none", "`eadpr`": "both"}
 
 
-def _share(above: float, others: Sequence[float]) -> float:
+def _share(above: float, rest: Sequence[float]) -> float:
     """-log of the share of the first."""
-    return math.log(sum(math.exp(score) for score in (above, *others))) - above
+    return math.log(sum(math.exp(score) for score in (above, *rest))) - above
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -52,11 +52,11 @@ def take_explorer(browser: Browser, path: Path, scheme: str, ending: str) -> Non
     page.locator("main").evaluate("part => scrollTo(0, part.getBoundingClientRect().top + scrollY)")
     save(FOLDER / f"explorer-question{ending}", [shoot(page, LOW)])
     parts = []
-    for fragment, shown in (("", "#headline"), ("#view=questions&type=who", ".questions"), (address, ".why")):
+    for fragment, selector in (("", "#headline"), ("#view=questions&type=who", ".questions"), (address, ".why")):
         page.goto("about:blank")
         page.set_viewport_size(dict(zip(("width", "height"), NARROW, strict=True)))
         page.goto(f"{path.absolute().as_uri()}{fragment}")
-        page.wait_for_selector(shown)
+        page.wait_for_selector(selector)
         parts.append(shoot(page, NARROW))
     save(FOLDER / f"explorer-narrow{ending}", parts)
 
@@ -69,10 +69,10 @@ def shoot(page: Page, size: tuple[int, int]) -> Image.Image:
 def save(path: Path, parts: list[Image.Image]) -> None:
     """Write pictures side by side, in a palette, which takes a third of the bytes."""
     width, height = parts[0].size
-    whole = Image.new("RGB", (len(parts) * (width + GAP) - GAP, height), "grey")
+    picture = Image.new("RGB", (len(parts) * (width + GAP) - GAP, height), "grey")
     for number, part in enumerate(parts):
-        whole.paste(part, (number * (width + GAP), 0))
-    whole.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+        picture.paste(part, (number * (width + GAP), 0))
+    picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -46,9 +46,9 @@ class Settled(NamedTuple):
 
 def committed(path: Path) -> str:
     """Return a file as the last commit has it; as it is where there is no repository, as in an sdist."""
-    asked = ["git", "show", f"HEAD:./{path.name}"]
-    shown = subprocess.run(asked, cwd=path.parent, capture_output=True, text=True, check=False)
-    return shown.stdout if shown.returncode == 0 else path.read_text(encoding="utf-8")
+    command = ["git", "show", f"HEAD:./{path.name}"]
+    result = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
+    return result.stdout if result.returncode == 0 else path.read_text(encoding="utf-8")
 
 
 def settings(read: Callable[[Path], str] = committed) -> str:
@@ -75,7 +75,7 @@ def meanings() -> Iterator[tuple[str, str, Any, str]]:
     for values, lines, _ in _settled(lambda path: path.read_text(encoding="utf-8")):
         for name, value in values.items():
             if isinstance(value, Mapping):
-                head = _said(lines, values.lc.key(name)[0])
+                head = _comment(lines, values.lc.key(name)[0])
                 for key, *_, meaning in _keys(value, lines, {}, {}, head):
                     yield name, key, value[key], meaning
 
@@ -83,47 +83,47 @@ def meanings() -> Iterator[tuple[str, str, Any, str]]:
 def _section_parts(name: str, files: Sequence[Settled]) -> Iterator[str]:
     """Yield the parts of the page on a section, of which `files` have some keys each."""
     schema = (Settings if name in Settings.model_fields else Layout).model_json_schema()
-    own = _resolved(schema["properties"][name], schema)
-    heads = [_said(file.lines, file.values.lc.key(name)[0]) for file in files]
+    section = _resolved(schema["properties"][name], schema)
+    heads = [_comment(file.lines, file.values.lc.key(name)[0]) for file in files]
     first, *more = [head for head in heads if head] or [""]
-    said = "".join(f". {head[0].upper()}{head[1:]}" for head in more)
-    yield f"## {name}\n\n{_marked(first.rstrip('.') + said if more else first)}".rstrip()
+    rest = "".join(f". {head[0].upper()}{head[1:]}" for head in more)
+    yield f"## {name}\n\n{_marked(first.rstrip('.') + rest if more else first)}".rstrip()
     value = files[-1].values[name]
     if name == "arms":
-        said = {arm: _marked(_said(files[-1].lines, value.lc.key(arm)[0])) or ABOVE for arm in value}
+        comments = {arm: _marked(_comment(files[-1].lines, value.lc.key(arm)[0])) or ABOVE for arm in value}
         yield _table(
-            ("arm", "its settings", "what it is"), [(f"`{a}`", f"`{_flow(value[a])}`", said[a]) for a in value]
+            ("arm", "its settings", "what it is"), [(f"`{a}`", f"`{_flow(value[a])}`", comments[a]) for a in value]
         )
-    elif name not in Settings.model_fields and (entries := [*own.get("patternProperties", {}).values()]):
-        shown = "" if name == "collections" else f"Default: `{_flow(value)}`. "
-        found = [(f"`{key}`", kind) for key, kind in _types(_resolved(entries[0], schema), schema)]
-        yield f"{shown}Keys of an entry:\n\n{_table(('key', 'type'), found)}" if found else shown
+    elif name not in Settings.model_fields and (entries := [*section.get("patternProperties", {}).values()]):
+        intro = "" if name == "collections" else f"Default: `{_flow(value)}`. "
+        rows = [(f"`{key}`", kind) for key, kind in _types(_resolved(entries[0], schema), schema)]
+        yield f"{intro}Keys of an entry:\n\n{_table(('key', 'type'), rows)}" if rows else intro
     elif isinstance(value, Mapping):
         for file, head in zip(files, heads, strict=True):  # a heading each, by which search finds it
-            for key, kind, default, meaning in _keys(file.values[name], file.lines, own, schema, head):
+            for key, kind, default, meaning in _keys(file.values[name], file.lines, section, schema, head):
                 default = f", default {default}" if default else ""
                 yield f"### {name}.{key}\n\n{_marked(meaning)}\n\n*{kind}{default}{file.where}*"
     else:
-        yield f"{_type(own, schema)}; default `{_flow(value)}`."
+        yield f"{_type(section, schema)}; default `{_flow(value)}`."
 
 
 def _keys(
-    value: Mapping, lines: Sequence[str], own: Mapping, schema: Mapping, said: str, prefix: str = ""
+    value: Mapping, lines: Sequence[str], section: Mapping, schema: Mapping, comment: str, prefix: str = ""
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Key, type, default and meaning: what stands on its line or right above it, else what `said` says of it."""
-    for key, found in value.items():
+    """Key, type, default and meaning: what stands on its line or right above it, else what `comment` says of it."""
+    for key, default in value.items():
         line, column = value.lc.key(key)
         first = not lines[line][:column].strip()
-        meaning = _said(lines, line) if first else _named(key, said)
-        kind = _resolved(own.get("properties", {}).get(key, {}), schema)
-        nested = isinstance(found, Mapping) and bool(kind.get("properties"))
-        yield f"{prefix}{key}", _type(kind, schema), "" if nested else f"`{_flow(found)}`", meaning or ABOVE
+        meaning = _comment(lines, line) if first else _clause_on(key, comment)
+        kind = _resolved(section.get("properties", {}).get(key, {}), schema)
+        nested = isinstance(default, Mapping) and bool(kind.get("properties"))
+        yield f"{prefix}{key}", _type(kind, schema), "" if nested else f"`{_flow(default)}`", meaning or ABOVE
         if nested:
-            yield from _keys(found, lines, kind, schema, meaning, f"{prefix}{key}.")
+            yield from _keys(default, lines, kind, schema, meaning, f"{prefix}{key}.")
 
 
-def _types(own: Mapping, schema: Mapping, prefix: str = "") -> Iterator[tuple[str, str]]:
-    for key, kind in own.get("properties", {}).items():
+def _types(section: Mapping, schema: Mapping, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, kind in section.get("properties", {}).items():
         kind = _resolved(kind, schema)
         yield f"{prefix}{key}", _type(kind, schema)
         inner = _resolved(kind.get("items", kind), schema)
@@ -131,22 +131,22 @@ def _types(own: Mapping, schema: Mapping, prefix: str = "") -> Iterator[tuple[st
             yield from _types(inner, schema, f"{prefix}{key}{'[]' if inner is not kind else ''}.")
 
 
-def _said(lines: Sequence[str], line: int) -> str:
+def _comment(lines: Sequence[str], line: int) -> str:
     """The comments right above a line and on it, which goes on below it, far to the right."""
-    found, above = [lines[line].partition(" # ")[2]], line
+    comments, above = [lines[line].partition(" # ")[2]], line
     while above > 0 and lines[above - 1].startswith(("#", "  #")):
         above -= 1
-        found.insert(0, lines[above].lstrip().removeprefix("#").strip())
+        comments.insert(0, lines[above].lstrip().removeprefix("#").strip())
     for below in itertools.takewhile(lambda text: text.startswith(" " * 20 + " "), lines[line + 1 :]):
-        found.append(below.strip().removeprefix("# "))
-    return " ".join(found).strip()
+        comments.append(below.strip().removeprefix("# "))
+    return " ".join(comments).strip()
 
 
-def _named(key: str, said: str) -> str:
-    """What a comment on several keys, as in `k1: …; b: …`, says of one."""
+def _clause_on(key: str, comment: str) -> str:
+    """Return what a comment on several keys, as in `k1: …; b: …`, says of one."""
     ends = r"(?:[.;] +(?:\w+(?:, \w+)*(?: and \w+)?|A \w+): |[.;]?$)"
-    found = re.search(rf"(?<![\w.`{{]){key}: (.+?)(?={ends})", said)
-    return found[1] if found else ""
+    match = re.search(rf"(?<![\w.`{{]){key}: (.+?)(?={ends})", comment)
+    return match[1] if match else ""
 
 
 def _marked(text: str) -> str:
@@ -163,21 +163,21 @@ def _resolved(kind: Mapping, schema: Mapping) -> Mapping:
 def _type(kind: Mapping, schema: Mapping) -> str:
     kind = _resolved(kind, schema)
     if "anyOf" in kind:
-        return " or ".join(dict.fromkeys(_type(one, schema) for one in kind["anyOf"]))
+        return " or ".join(dict.fromkeys(_type(option, schema) for option in kind["anyOf"]))
     if values := kind.get("enum", [kind["const"]] if "const" in kind else None):
         return " or ".join(f"`{value}`" for value in values)
     if kind.get("type") == "array":
         return f"list of {_type(kind.get('items', {}), schema)}"
     if kind.get("type") == "object":
         return "section" if kind.get("properties") else "mapping"
-    bounds = ", ".join(said.format(kind[key]) for key, said in BOUNDS.items() if key in kind)
+    bounds = ", ".join(template.format(kind[key]) for key, template in BOUNDS.items() if key in kind)
     return f"{kind.get('type', 'any')} {bounds}".rstrip()
 
 
 def _flow(value: Any) -> str:
-    """As YAML would have it on a line."""
+    """Write a value as YAML would on a line."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_flow(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_flow, value)) + "]"
     return str(value) if isinstance(value, str) else json.dumps(value)
@@ -193,9 +193,9 @@ def stages() -> str:
     for name, stage in pipeline.items():
         stage = stage.get("do", stage)
         module = importlib.import_module(re.search(r"-m (stages[.]\w+)", stage["cmd"])[1])
-        said = f"## {name}\n\n{_plain(module)}\n\n`python -m {module.__name__}`"
+        head = f"## {name}\n\n{_plain(module)}\n\n`python -m {module.__name__}`"
         if not isinstance(module.main, Stage):
-            parts.append(f"{said}, whose options stand under [commands](commands.md#{module.__name__.split('.')[1]}).")
+            parts.append(f"{head}, whose options stand under [commands](commands.md#{module.__name__.split('.')[1]}).")
             continue
         sections = ", ".join(_section(section) for section in module.main.sections())
         arguments = [(name.upper(), "a name") for name in module.main.arguments()]
@@ -203,7 +203,7 @@ def stages() -> str:
         options = [
             (f"`{name}`", f"`{pattern}`" if "/" in pattern else pattern) for name, pattern in arguments + options
         ]
-        parts += [f"{said} reads {sections}.", _table(("option", "default"), options)]
+        parts += [f"{head} reads {sections}.", _table(("option", "default"), options)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -212,16 +212,16 @@ def _section(name: str) -> str:
 
 
 def commands() -> str:
-    """Those for users, and the targets of the Makefile."""
+    """Return the page of the commands for users, and the targets of the Makefile."""
     targets = re.findall(r"(?m)^([a-z-]+):.*## (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    parts = ["# Commands", _table(("command", "does"), [(f"`make {name}`", said) for name, said in targets])]
-    found = {name.replace("-", "_"): pkgutil.resolve_name(function) for name, function in COMMANDS.items()}
-    found["configs"] = importlib.import_module("stages.configs").main
-    for name, main in sorted(found.items()):
-        made = typer.main.get_command(app(main))
-        options = [(_spelled(one), _default(one), getattr(one, "help", "") or "") for one in made.params]
-        said = inspect.cleandoc(main.__doc__ or importlib.import_module(main.__module__).__doc__)
-        parts += [f"## {name}\n\n{said}", _table(("option", "default", "what it is"), options)]
+    parts = ["# Commands", _table(("command", "does"), [(f"`make {name}`", purpose) for name, purpose in targets])]
+    mains = {name.replace("-", "_"): pkgutil.resolve_name(function) for name, function in COMMANDS.items()}
+    mains["configs"] = importlib.import_module("stages.configs").main
+    for name, main in sorted(mains.items()):
+        command = typer.main.get_command(app(main))
+        options = [(_spelled(option), _default(option), getattr(option, "help", "") or "") for option in command.params]
+        about = inspect.cleandoc(main.__doc__ or importlib.import_module(main.__module__).__doc__)
+        parts += [f"## {name}\n\n{about}", _table(("option", "default", "what it is"), options)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -233,8 +233,8 @@ def _spelled(option: Any) -> str:
 def _default(option: Any) -> str:
     if option.required or option.default in (None, False, []):
         return "required" if option.required else ""
-    given = option.default if isinstance(option.default, list) else [option.default]
-    return f"`{' '.join(str(getattr(one, 'value', one)) for one in given)}`"
+    values = option.default if isinstance(option.default, list) else [option.default]
+    return f"`{' '.join(str(getattr(value, 'value', value)) for value in values)}`"
 
 
 def _plain(module: Any) -> str:
@@ -244,8 +244,8 @@ def _plain(module: Any) -> str:
 
 def _table_of(record: type) -> str:
     rows = [(f"`{field.name}`", _arrow(field.type), "yes" if field.nullable else "") for field in tables.schema(record)]
-    said = inspect.cleandoc(record.__doc__) if "(" not in record.__doc__.splitlines()[0][:40] else ""
-    return f"## {record.__name__}\n\n{said}\n\n" + _table(("column", "type", "null"), rows)
+    about = inspect.cleandoc(record.__doc__) if "(" not in record.__doc__.splitlines()[0][:40] else ""
+    return f"## {record.__name__}\n\n{about}\n\n" + _table(("column", "type", "null"), rows)
 
 
 def _arrow(kind: Any) -> str:
@@ -254,8 +254,8 @@ def _arrow(kind: Any) -> str:
 
 def _tables() -> Iterable[type]:
     parts = {records.Span, records.ScoredSpan, records.SupportingFact}  # of a column
-    found = [one for one in vars(records).values() if isinstance(one, type) and hasattr(one, "_fields")]
-    return [*(one for one in found if one not in parts), RankedPath, NearDuplicate, Prediction]
+    types = [record for record in vars(records).values() if isinstance(record, type) and hasattr(record, "_fields")]
+    return [*(record for record in types if record not in parts), RankedPath, NearDuplicate, Prediction]
 
 
 def tables_page() -> str:
@@ -276,13 +276,13 @@ MEASURES = (
 
 
 def metrics() -> str:
-    said = [(name, " ".join(inspect.cleandoc(of.__doc__).removeprefix("(Q,): ").split())) for name, of in MEASURES]
-    aware = [(f"`{name}`", one.title, _holds(one)) for name, one in AWARENESS.items()]
+    rows = [(name, " ".join(inspect.cleandoc(func.__doc__).removeprefix("(Q,): ").split())) for name, func in MEASURES]
+    aware = [(f"`{name}`", compared.title, _holds(compared)) for name, compared in AWARENESS.items()]
     parts = [
         "# Metrics",
         "\n\n".join(inspect.cleandoc(measures.__doc__).split("\n\n")[1:]),
         "In the formulas Q counts questions: each metric gives one value for each question, and the report their mean.",
-        _table(("metric", "value of a question"), said),
+        _table(("metric", "value of a question"), rows),
         "## Answer awareness\n\nEach is the share of pairs of a question and its positive for which this holds. p′ is"
         " the positive without the answer, p\\* without the evidence, p° without a placebo. A tie does not count. What"
         " this says, and what it misses: [placebos](../methods.md#placebos-and-controlled-awareness).",
@@ -302,9 +302,9 @@ def library() -> str:
         f"(../howto/search.md). MODEL is the folder or the Hub name of an encoder:\n\n{example}"
     ]
     for name in eadpr.__all__:
-        of = getattr(eadpr, name)
-        said = f"```python\n{_called(name, of)}\n```\n\n{inspect.cleandoc(of.__doc__)}"
-        parts.append(f"## {name}\n\n{said}\n\nExample: {_example(name)}.")
+        member = getattr(eadpr, name)
+        entry = f"```python\n{_called(name, member)}\n```\n\n{inspect.cleandoc(member.__doc__)}"
+        parts.append(f"## {name}\n\n{entry}\n\nExample: {_example(name)}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -328,9 +328,9 @@ def _example(name: str) -> str:
 MODULES = re.compile(r"\b(?:\w+\.)+(?=[A-Za-z])")  # before the names of types
 
 
-def _called(name: str, of: Any) -> str:
+def _called(name: str, function: Any) -> str:
     """A signature, with an argument a line where it is long."""
-    signature = inspect.signature(of)
+    signature = inspect.signature(function)
     called = MODULES.sub("", f"{name}{signature}")
     if len(called) <= 100:
         return called

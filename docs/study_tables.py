@@ -17,7 +17,7 @@ class Table(NamedTuple):
     path: Path
     passages: str
     command: str
-    measured: str
+    measured_at: str
     figures: dict[str, dict[str, dict[str, str]]]
     differences: dict[str, dict[str, dict[str, str]]]
 
@@ -32,8 +32,8 @@ class Table(NamedTuple):
     def arm_of(self, question_set: str, arm: str) -> str:
         """Return the arm itself, or where each set has one of its own, as dpr-trec, that of this set."""
         arms = self.figures[question_set]
-        own = (name for name in arms if name.rpartition("-")[0] == arm and name.rpartition("-")[2] in question_set)
-        return arm if arm in arms else next(own, arm)
+        own_arms = (name for name in arms if name.rpartition("-")[0] == arm and name.rpartition("-")[2] in question_set)
+        return arm if arm in arms else next(own_arms, arm)
 
     def figure(self, question_set: str, arm: str, metric: str) -> str | None:
         """Return a figure as the report shows it, without the number of pairs behind it."""
@@ -43,8 +43,8 @@ class Table(NamedTuple):
 
 def read(path: Path) -> Table:
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    command, measured = f"`eadpr study {record['command']}`", f"{record['commit']} ({record['date']})"
-    return Table(path, record["passages"], command, measured, record["figures"], record["differences"])
+    command, measured_at = f"`eadpr study {record['command']}`", f"{record['commit']} ({record['date']})"
+    return Table(path, record["passages"], command, measured_at, record["figures"], record["differences"])
 
 
 def page() -> str:
@@ -59,6 +59,6 @@ def page() -> str:
 def _row(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     about = next(line for line in text.splitlines() if line and not line.startswith(("#", "`"))).replace("|", r"\|")
-    command, measured = COMMAND.search(text), MEASURED.search(text)
+    command, commit = COMMAND.search(text), MEASURED.search(text)
     name = f"[{path.stem}]({path.parent.name}/{path.name})"
-    return f"| {name} | {about} | {command[1] if command else ''} | {measured[1] if measured else 'not said'} |"
+    return f"| {name} | {about} | {command[1] if command else ''} | {commit[1] if commit else 'not said'} |"

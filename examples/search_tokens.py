@@ -16,21 +16,21 @@ folder, path, question = sys.argv[1:]
 texts = Path(path).read_text(encoding="utf-8").splitlines()
 model = MultiVectorEncoder(folder, device="cpu")
 passages = [tokens.tolist() for tokens in model.encode_document(texts)]
-asked = model.encode_query(question).tolist()
-size = len(asked[0])
+query = model.encode_query(question).tolist()
+size = len(query[0])
 
 client = QdrantClient(":memory:")
 by_token = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
 form = models.VectorParams(size=size, distance=models.Distance.DOT, multivector_config=by_token)
 client.create_collection("passages", vectors_config=form)
 client.upsert("passages", [models.PointStruct(id=row, vector=tokens) for row, tokens in enumerate(passages)])
-points = client.query_points("passages", query=asked, limit=3).points
-of_qdrant = [(point.id, point.score / len(asked)) for point in points]
+points = client.query_points("passages", query=query, limit=3).points
+of_qdrant = [(point.id, point.score / len(query)) for point in points]
 
 column = pa.array(passages, pa.list_(pa.list_(pa.float32(), size)))
 table = lancedb.connect("memory://").create_table("passages", pa.table({"row": range(len(texts)), "tokens": column}))
-rows = table.search(asked, vector_column_name="tokens").distance_type("cosine").limit(3).to_list()
-of_lancedb = [(row["row"], 1 - row["_distance"] / len(asked)) for row in rows]
+rows = table.search(query, vector_column_name="tokens").distance_type("cosine").limit(3).to_list()
+of_lancedb = [(row["row"], 1 - row["_distance"] / len(query)) for row in rows]
 
 for row, score in of_qdrant:
     print(f"{score:.3f}  {texts[row]}")

@@ -74,10 +74,10 @@ def threads(count):
     """Puts back the number from before, whatever the test sets."""
     import torch
 
-    before = torch.get_num_threads()
+    old_count = torch.get_num_threads()
     torch.set_num_threads(count)
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(old_count)
 
 
 def pytest_collection_modifyitems(items):

@@ -23,7 +23,7 @@ def real(test: Any) -> Any:
 
 
 def lines(*objects: dict[str, Any]) -> str:
-    return "".join(json.dumps(one) + "\n" for one in objects)
+    return "".join(json.dumps(row) + "\n" for row in objects)
 
 
 def write(path: Path, content: str | bytes | list) -> Path:

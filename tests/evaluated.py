@@ -135,12 +135,12 @@ def write_inputs(folder: Path) -> None:
 
 def evaluated(folder: Path, name: str, **changes) -> dict[str, int]:
     """Evaluate one of `RANKINGS` to outcomes/<name>.parquet."""
-    given = {
+    arguments = {
         "records": folder / "records", "positives": folder / "positives", "ranking": folder / "rankings" / name,
         "pairs": folder / "pairs" / f"{name}.parquet" if name in PAIRS else None,
         "outcomes": folder / "outcomes" / f"{name}.parquet", "settings": EVALUATE, "sets": SETS,
     }  # fmt: skip
-    return evaluate.run(**(given | changes))
+    return evaluate.run(**(arguments | changes))
 
 
 def summary(path: Path, question_sets: Sequence[str]) -> dict[str, Any]:
@@ -149,15 +149,15 @@ def summary(path: Path, question_sets: Sequence[str]) -> dict[str, Any]:
 
 
 def write_outcomes(
-    path: Path, found: Mapping[str, Sequence[float]], kinds: Sequence[str] = (), name: str = "main/dev"
+    path: Path, by_metric: Mapping[str, Sequence[float]], kinds: Sequence[str] = (), name: str = "main/dev"
 ) -> None:
     """Values of each metric for questions q0, q1, ... of a set; `kinds` are their hop types."""
-    count = len(next(iter(found.values())))
+    count = len(next(iter(by_metric.values())))
     kinds = kinds or [None] * count
     ids, types = [f"q{i}" for i in range(count)], ["who"] * count
     columns = [pa.array(column, pa.string()) for column in (ids, types, kinds, [None] * count)]
     table = pa.table(columns, names=["question_id", "type", "hop_type", "relation"])
-    values = {metric: Values(np.arange(count), np.array(of, dtype=np.float64)) for metric, of in found.items()}
+    values = {metric: Values(np.arange(count), np.array(row, dtype=np.float64)) for metric, row in by_metric.items()}
     write(path, MeasuredQuestions(table, {name: np.arange(count)}), values)
 
 
@@ -167,7 +167,7 @@ def report_inputs(folder: Path) -> ReportInputs:
 
 
 def write_training(folder: Path, arm: str, *, trained: Mapping, negatives: Mapping, examples: Mapping) -> None:
-    """What the stages before the report log of an arm of five steps, and count."""
+    """Write what the stages before the report log and count for an arm of five steps."""
     log = folder / "training" / arm
     files.write_text(log / LOSS, "step\tloss\n" + "".join(f"{i}\t{2 / i}\n" for i in range(1, 6)))
     files.write_json(log / "metrics.json", {"steps": 5, "questions": 9, **trained})
@@ -176,7 +176,7 @@ def write_training(folder: Path, arm: str, *, trained: Mapping, negatives: Mappi
 
 
 def cells(markdown: str) -> list[list[str]]:
-    """Of all tables, row by row, without the lines beneath their heads."""
+    """Return the cells of all tables, row by row, without the lines beneath their heads."""
     lines = [line for line in markdown.splitlines() if line.startswith("|") and not line.startswith("|:")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 

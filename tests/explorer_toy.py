@@ -27,8 +27,8 @@ def write(folder: Path) -> ExploreInputs:
     passages = [Passage("p1", HOSTILE, TEXT, None), *toy.PASSAGES[1:]]
     tables.write(folder / "records" / "passages.parquet", Passage, passages)
     first = toy.QUESTIONS[0]._replace(question=QUESTION, relation="<i>founder</i>")
-    asked = [first, toy.QUESTIONS[1]._replace(relation="P112"), *toy.QUESTIONS[2:]]
-    tables.write(folder / "records" / "questions.parquet", Question, asked)
+    questions = [first, toy.QUESTIONS[1]._replace(relation="P112"), *toy.QUESTIONS[2:]]
+    tables.write(folder / "records" / "questions.parquet", Question, questions)
     start = TEXT.index("It was")
     gold = Positive("q1", "p1", "given", [Span(start, TEXT.index("Romulus") + 8)])
     tables.write(folder / "positives" / "positives.parquet", Positive, [gold, *toy.POSITIVES[1:]])
@@ -47,9 +47,9 @@ def write(folder: Path) -> ExploreInputs:
         tables.write(path, Ranked, ranked)
     matched = MatchedSentence("q1", "p4", 1, 0, len("A title"), 2.5)
     tables.write(folder / "rankings" / "dpr" / SENTENCES, MatchedSentence, [matched])
-    for arm, (first, other) in {"dpr": (1.5, 1.5), "eadpr": (4.75, 2.0)}.items():  # only for the page
+    for arm, (first, second) in {"dpr": (1.5, 1.5), "eadpr": (4.75, 2.0)}.items():  # only for the page
         scores = [*tables.rows(path := folder / "pairs" / f"{arm}.parquet", PairScore)]
-        more = [PairScore("q1", "p1", "placebo", first), PairScore("q4", "p5", "placebo", other)]
+        more = [PairScore("q1", "p1", "placebo", first), PairScore("q4", "p5", "placebo", second)]
         tables.write(path, PairScore, [*scores, *more])
     for arm in toy.REPORT.trainings:
         refused = {"refused": {"holds_answer": 3}}

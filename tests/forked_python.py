@@ -33,13 +33,13 @@ MODULES = ("stages.", "tests.", "benchmarks.", "dvc", "torch.distributed.run")
 MESSAGE = 2**17  # bytes: more than arguments and environment are
 CLIENT = """#!{python} -ISB
 import json, os, socket, sys
-asked = {before!r} + sys.argv[2 if sys.argv[1:2] == ["-u"] else 1:]
-if asked[:1] != ["-c"] and not (asked[:1] == ["-m"] and asked[1].startswith({modules!r})):
-    os.execv({python!r}, [{python!r}, *asked])
-asked = json.dumps([asked, os.getcwd(), dict(os.environ)]).encode()
+command = {prefix!r} + sys.argv[2 if sys.argv[1:2] == ["-u"] else 1:]
+if command[:1] != ["-c"] and not (command[:1] == ["-m"] and command[1].startswith({modules!r})):
+    os.execv({python!r}, [{python!r}, *command])
+request = json.dumps([command, os.getcwd(), dict(os.environ)]).encode()
 with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
     server.connect({address!r})
-    socket.send_fds(server, [asked], [0, 1, 2])
+    socket.send_fds(server, [request], [0, 1, 2])
     answer = server.recv(16)
 status = int(answer) if answer else 70
 if status < 0:
@@ -61,9 +61,9 @@ def folder() -> Path:
     atexit.register(server.communicate)  # closes its standard input
     if server.stdout.readline() != b"ready\n":
         raise RuntimeError(f"{__file__} did not start")
-    for name, before in (("python", []), ("dvc", ["-m", "dvc"])):
+    for name, prefix in (("python", []), ("dvc", ["-m", "dvc"])):
         client = commands / name
-        client.write_text(CLIENT.format(python=sys.executable, before=before, modules=MODULES, address=address))
+        client.write_text(CLIENT.format(python=sys.executable, prefix=prefix, modules=MODULES, address=address))
         client.chmod(0o755)
     return commands
 
@@ -95,12 +95,12 @@ def serve(executable: str, address: str) -> None:
 
 
 def _answer(client: socket.socket) -> None:
-    asked, streams, _, _ = socket.recv_fds(client, MESSAGE, 3)
+    request, streams, _, _ = socket.recv_fds(client, MESSAGE, 3)
     stage = os.fork()
     if stage == 0:
         os.setpgid(0, 0)
         client.close()
-        _run(*json.loads(asked), streams)
+        _run(*json.loads(request), streams)
     os.setpgid(stage, stage)  # both processes set the group, since either may be first
     for stream in streams:
         os.close(stream)

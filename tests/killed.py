@@ -35,28 +35,28 @@ def assert_goes_on(
             train(folder / "again")
     assert not (folder / "again").exists()
     assert len(list(cache.root().glob(f"{kind}/*/{NAME}"))) == (at > 1)
-    taken = []
+    steps_taken = []
 
     def noted(seed, step, inner=loop.step_seed):
-        taken.append(step)
+        steps_taken.append(step)
         return inner(seed, step)
 
     monkeypatch.setattr(loop, "step_seed", noted)
     train(folder / "again")
-    assert taken == list(range(at - 1, steps))
+    assert steps_taken == list(range(at - 1, steps))
     assert files.tree_sha256(folder / "again") == files.tree_sha256(folder / "whole")
     assert not list(cache.root().glob(f"{kind}/*/{NAME}"))
 
 
 def scramble(path: Path) -> None:
-    """As a bad disk leaves it: of the same length."""
-    held = bytearray(path.read_bytes())
-    held[len(held) // 2] ^= 1
-    path.write_bytes(held)
+    """Damage a file as a bad disk does, at the same length."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
 
 
 def cut_off(path: Path) -> None:
-    """As a power cut may leave it."""
+    """Cut a file in half, as a power cut may."""
     os.truncate(path, path.stat().st_size // 2)
 
 
@@ -69,16 +69,16 @@ def assert_shards_go_on(
     die_in_second_shard(lambda: write(folder / "again"), monkeypatch)
     assert not list((folder / "again").iterdir())
     assert [path.name for path in cache.root().glob(f"{kind}/*/*.parquet")] == ["000000.parquet"]
-    made = made_shards(lambda: write(folder / "again"), monkeypatch)
-    assert len(made) > 1
-    assert made == [f"{number:06d}.parquet" for number in range(1, len(made) + 1)]
+    shards = made_shards(lambda: write(folder / "again"), monkeypatch)
+    assert len(shards) > 1
+    assert shards == [f"{number:06d}.parquet" for number in range(1, len(shards) + 1)]
     assert not list(cache.root().glob(f"{kind}/*/*.parquet"))
-    assert made_shards(lambda: write(folder / "whole"), monkeypatch) == ["000000.parquet", *made]
+    assert made_shards(lambda: write(folder / "whole"), monkeypatch) == ["000000.parquet", *shards]
     assert files.tree_sha256(folder / "again") == files.tree_sha256(folder / "whole")
 
 
 def die_in_second_shard(write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on a shard is two questions."""
+    """Kill `write` in its second shard; from now on a shard is two questions."""
     monkeypatch.setattr(answer, "SHARD", 2)
 
     def dying(path, record, rows, inner=tables.write):
@@ -96,14 +96,14 @@ def die_in_second_shard(write: Callable[[], object], monkeypatch: pytest.MonkeyP
 
 def made_shards(write: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the shards that `write` makes."""
-    made = []
+    names = []
 
     def noted(path, record, rows, inner=tables.write):
         if path.is_relative_to(cache.root()):
-            made.append(path.name)
+            names.append(path.name)
         return inner(path, record, rows)
 
     with monkeypatch.context() as patch:
         patch.setattr(tables, "write", noted)
         write()
-    return made
+    return names

@@ -36,16 +36,16 @@ def write_collection(folder: Path) -> Path:
     passages = [Passage(name, "", text, None) for name, (text, _) in texts.items()]
     passages += [Passage(f"n{i}", name, f"{name} wrote letters.", None) for i, name in enumerate(NAMES)]
     passages.append(Passage("blank", "Ardco", "", None))
-    asked = [
+    specs = [
         (f"q{i}", f"where was the firm of {name} founded?", CITIES[i % 8], "bridge", [f"w{i}", f"f{i % 8}"])
         for i, name in enumerate(NAMES)
     ]
     pairs = [(2 * i, 2 * i + 1) for i in range(COMPARED)]
-    asked += [
+    specs += [
         (f"c{i}", f"who is older, {NAMES[a]} or {NAMES[b]}?", NAMES[a], "comparison", [f"w{a}", f"w{b}"])
         for i, (a, b) in enumerate(pairs)
     ]
-    questions = [Question(i, text, [answer], "string", None, None, kind, hops) for i, text, answer, kind, hops in asked]
+    questions = [Question(i, text, [answer], "string", None, None, kind, hops) for i, text, answer, kind, hops in specs]
     examples, distractors, positives, members = [], [], [], []
     for n, question in enumerate(questions):
         role = "validation" if n % 4 == 3 else "train"
@@ -53,8 +53,8 @@ def write_collection(folder: Path) -> Path:
         for hop, passage_id in enumerate(question.hops):
             levels = [] if (n, hop) == (0, 1) else [0]
             negatives = [f"n{(n + k) % len(NAMES)}" for k in range(3)]
-            others = [other for other in question.hops if other != passage_id]
-            examples.append(Example(question.id, role, passage_id, negatives, levels, others))
+            other_ids = [other_id for other_id in question.hops if other_id != passage_id]
+            examples.append(Example(question.id, role, passage_id, negatives, levels, other_ids))
             positives.append(Positive(question.id, passage_id, "given", None))
             if levels:
                 distractors.append(Distractor(question.id, passage_id, "gold", 0, "cut", texts[passage_id][1], []))

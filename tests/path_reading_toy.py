@@ -36,7 +36,7 @@ def write_all(folder: Path) -> Path:
 
     Question i asks for the word behind `born` in the second passage of its path; every fifth is a comparison whose
     answer is yes where the first passage begins with w1. Wrong paths begin with `w3x ada`."""
-    draw, passages, asked, gold, ranked = np.random.default_rng(2), [], [], [], []
+    draw, passages, questions, gold, ranked = np.random.default_rng(2), [], [], [], []
     for i in range(QUESTIONS):
         closed = i % 5 == 4
         answer = ("yes" if i % 2 else "no") if closed else str(draw.choice(["paris", "london", "1912"]))
@@ -45,16 +45,16 @@ def write_all(folder: Path) -> Path:
         passages += [Passage(f"a{i}", f"w{i}", first, halves(first)), Passage(f"b{i}", "", second, halves(second))]
         kind, form = ("comparison", "yes-no") if closed else ("bridge", "string")
         text = f"was w{i} capital" if closed else f"where was w{i} born"
-        asked.append(Question(f"q{i}", text, [answer], form, None, None, kind, [f"a{i}", f"b{i}"]))
+        questions.append(Question(f"q{i}", text, [answer], form, None, None, kind, [f"a{i}", f"b{i}"]))
         gold += [
             Positive(f"q{i}", f"a{i}", "given", [Span(0, first.index("."))]),
             Positive(f"q{i}", f"b{i}", "given", [Span(second.index("born"), second.index("born") + 4)]),
         ]
-        others = [[f"c{k}", f"b{(i + 2 * k) % 20}"] for k in (1, 2, 3)]
-        paths = [[f"a{i}", f"b{i}"], [f"b{i}", f"a{i}"], *others]
+        wrong_paths = [[f"c{k}", f"b{(i + 2 * k) % 20}"] for k in (1, 2, 3)]
+        paths = [[f"a{i}", f"b{i}"], [f"b{i}", f"a{i}"], *wrong_paths]
         ranked += [RankedPath(f"q{i}", rank, path, [0.0, 0.0], 0.0) for rank, path in enumerate(paths, start=1)]
     passages += [Passage(f"c{k}", "", f"w{30 + k} ada . w9", None) for k in (1, 2, 3)]
-    records = write_records(folder / "records", passages, asked, TRAINED)
+    records = write_records(folder / "records", passages, questions, TRAINED)
     tables.write(records / "origins.parquet", Origin, [])
     tables.write(records / "contexts.parquet", Context, [])
     tables.write(folder / "positives" / "positives.parquet", Positive, gold)

@@ -27,31 +27,31 @@ PARTS = {"train": "train", "evaluate": "dev"}  # of a ranking, and the split the
 
 def ranked(i: int) -> list[str]:
     """The passage without the answer, the one with it, two of another name."""
-    other = (i + 1) % len(NAMES)
-    return [f"n{i}", f"p{i}", f"n{other}", f"p{other}"]
+    neighbour = (i + 1) % len(NAMES)
+    return [f"n{i}", f"p{i}", f"n{neighbour}", f"p{neighbour}"]
 
 
 def train(
-    toy: Path, out: Path, settings: Reader, *, init: str = "base", given: ModelFiles = NO_FILES, **changes
+    toy: Path, out: Path, settings: Reader, *, init: str = "base", model_files: ModelFiles = NO_FILES, **changes
 ) -> int:
     """Into `out/reader` and `out/log`."""
     folders = {name: toy / name for name in ("records", "positives", "ranking")} | {"init": toy / init}
-    own = Reader.model_validate(settings.model_dump() | changes)
-    return train_reader(own, given, MACHINE, **folders, out=out / "reader", log=out / "log")
+    reader_settings = Reader.model_validate(settings.model_dump() | changes)
+    return train_reader(reader_settings, model_files, MACHINE, **folders, out=out / "reader", log=out / "log")
 
 
 def write_reading(folder: Path) -> Path:
-    """Beside what `write_all` writes: `records/question_sets.parquet`, `positives/` and `ranking/`. Every fourth
+    """Write what `write_all` writes, and `records/question_sets.parquet`, `positives/` and `ranking/`. Every fourth
     question is evaluated, the others are trained on."""
     write_all(folder)
-    asked = range(len(NAMES))
-    split = ["dev" if i % 4 == 3 else "train" for i in asked]
-    members = [SetMember("toy", split[i], f"q{i}") for i in asked]
+    numbers = range(len(NAMES))
+    splits = ["dev" if i % 4 == 3 else "train" for i in numbers]
+    members = [SetMember("toy", splits[i], f"q{i}") for i in numbers]
     tables.write(folder / "records" / "question_sets.parquet", SetMember, members)
-    folds = [Fold(f"q{i}", "train", 0) for i in asked if split[i] == "train"]
+    folds = [Fold(f"q{i}", "train", 0) for i in numbers if splits[i] == "train"]
     tables.write(folder / "positives" / "folds.parquet", Fold, folds)
-    given = [Positive(f"q{i}", f"p{i}", "given", None) for i in asked]
-    tables.write(folder / "positives" / "positives.parquet", Positive, given)
-    parts = {name: {f"q{i}": ranked(i) for i in asked if split[i] == of} for name, of in PARTS.items()}
+    positives = [Positive(f"q{i}", f"p{i}", "given", None) for i in numbers]
+    tables.write(folder / "positives" / "positives.parquet", Positive, positives)
+    parts = {name: {f"q{i}": ranked(i) for i in numbers if splits[i] == split} for name, split in PARTS.items()}
     write_ranking(folder / "ranking", **parts)
     return folder

@@ -24,7 +24,7 @@ def stage_paths(command: str) -> dict[str, Path | None]:
     main = importlib.import_module(f"stages.{stage_module(command)}").main
     words = command.partition("-m stages.")[2].split()[1:]
     options = {words[i].removeprefix("--"): words[i + 1] for i in range(len(words)) if words[i].startswith("--")}
-    names = [word for before, word in itertools.pairwise(["", *words]) if "--" not in before + word]
+    names = [word for previous, word in itertools.pairwise(["", *words]) if "--" not in previous + word]
     return main.locate(dict(zip(main.arguments(), names, strict=True)), dict.fromkeys(main.options()) | options)
 
 

@@ -20,7 +20,7 @@ RETRIEVE = {"depth": 10, "candidates": 20, "sentences": 2, "index": "exact", "fa
 
 
 def passages(count: int = 37) -> list[Passage]:
-    """Of 1 to 30 words; every fifth has no title."""
+    """Return passages of 1 to 30 words; every fifth has no title."""
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.choice(WORDS[:40], rng.integers(1, 31))) for _ in range(count)]
     return [Passage(f"p{i}", "" if i % 5 == 0 else f"w{i % 7}", text, None) for i, text in enumerate(texts)]
@@ -112,7 +112,7 @@ for module, arguments, cache in json.loads(sys.argv[1]):
 def stages(*commands: tuple[str, dict[str, Path], Path]) -> subprocess.CompletedProcess:
     """Run stage commands (name, options, cache), one after the other in one process."""
     words = ([str(word) for option in options.items() for word in option] for _, options, _ in commands)
-    run = [(f"stages.{name}", own, str(cache)) for (name, _, cache), own in zip(commands, words, strict=True)]
+    run = [(f"stages.{name}", argv, str(cache)) for (name, _, cache), argv in zip(commands, words, strict=True)]
     return python("-c", COMMANDS, json.dumps(run), cache=commands[0][2])
 
 

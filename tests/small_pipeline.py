@@ -44,8 +44,8 @@ class Project:
         return {**os.environ, "PATH": path, "EADPR_CACHE": cache, "PYTHONPATH": "", **more}
 
     def run(self, *command: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess:
-        given = self.environment(**environment)
-        done = subprocess.run(command, cwd=self.folder, env=given, capture_output=True, text=True, check=False)
+        variables = self.environment(**environment)
+        done = subprocess.run(command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False)
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(command)} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
@@ -69,10 +69,10 @@ class Project:
         params = yaml.load(path.read_text(encoding="utf-8"))
         for key, value in values.items():
             *parents, last = key.split(".")
-            at = params
+            section = params
             for parent in parents:
-                at = at.setdefault(parent, {})
-            at[last] = value
+                section = section.setdefault(parent, {})
+            section[last] = value
         with path.open("w", encoding="utf-8") as file:
             yaml.dump(params, file)
 

@@ -31,8 +31,8 @@ def _listed(paths: list[str]) -> str:
 
 
 def rewritten(document: str) -> str:
-    before, rest = document.split(BEGIN)
-    return before + BEGIN + table() + END + rest.split(END)[1]
+    head, rest = document.split(BEGIN)
+    return head + BEGIN + table() + END + rest.split(END)[1]
 
 
 if __name__ == "__main__":

@@ -32,21 +32,21 @@ from tests.supervision_toy import ANNOTATOR, HARDWARE, SEPARATE, SHARED, annotat
 @given(st.integers(2, 300), st.integers(3, 12), st.integers(1, 40), st.integers(0, 99))
 def test_a_continuation_follows_its_snippet_in_the_passage(length, snippet, target, seed):
     tokens = np.arange(1000, 1000 + length)
-    asked, answer = lessons.continuation(tokens, snippet=snippet, target=target, rng=np.random.default_rng(seed))
-    assert np.concatenate([asked, answer]).tolist() == list(range(asked[0], asked[0] + len(asked) + len(answer)))
-    assert set(asked) | set(answer) <= set(tokens)
-    assert 1 <= len(asked) <= snippet
+    source, answer = lessons.continuation(tokens, snippet=snippet, target=target, rng=np.random.default_rng(seed))
+    assert np.concatenate([source, answer]).tolist() == list(range(source[0], source[0] + len(source) + len(answer)))
+    assert set(source) | set(answer) <= set(tokens)
+    assert 1 <= len(source) <= snippet
     assert 1 <= len(answer) <= target
     if length >= snippet + target:
-        assert len(asked) >= 3
+        assert len(source) >= 3
         assert len(answer) == target
 
 
 def test_every_place_of_a_passage_is_continued():
     tokens, rng = np.arange(20), np.random.default_rng(0)
     draws = [lessons.continuation(tokens, snippet=4, target=6, rng=rng) for _ in range(500)]
-    assert {int(asked[0]) for asked, _ in draws} >= set(range(11))
-    assert {len(asked) for asked, _ in draws} == {3, 4}
+    assert {int(source[0]) for source, _ in draws} >= set(range(11))
+    assert {len(source) for source, _ in draws} == {3, 4}
 
 
 ROWING = Pair(
@@ -84,13 +84,13 @@ def test_a_fold_learns_from_practice_alone_and_not_from_the_fold_before_it(built
 
 
 def test_the_gradient_is_that_of_the_mean_loss_over_all_target_tokens():
-    """Of 20 examples, more than share a pass, with targets of 1 to 4 tokens, against one batch and one mean."""
+    """Check 20 examples, more than share a pass, with targets of 1 to 4 tokens, against one batch and one mean."""
     torch.manual_seed(0)
     model = new_model(annotator_settings(dropout=0.0).build, vocabulary=50)
     rng = np.random.default_rng(0)
     examples = [(rng.integers(3, 50, 2 + i % 5), rng.integers(3, 50, 1 + i % 4)) for i in range(20)]
     loss = lessons.add_gradients(model, examples, 0)
-    found = {name: p.grad.clone() for name, p in model.named_parameters()}
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
     tensors = [tuple(map(torch.tensor, example)) for example in examples]
     rows = [model(input_ids=source[None], labels=target[None]).loss * len(target) for source, target in tensors]
@@ -98,11 +98,11 @@ def test_the_gradient_is_that_of_the_mean_loss_over_all_target_tokens():
     expected.backward()
     assert loss == pytest.approx(expected.item(), rel=1e-5)
     for name, p in model.named_parameters():
-        torch.testing.assert_close(found[name], p.grad, rtol=1e-3, atol=1e-6)
+        torch.testing.assert_close(gradients[name], p.grad, rtol=1e-3, atol=1e-6)
 
 
 def test_a_new_model_raises_the_logits_of_what_it_attends_to():
-    """With all attention on one token, the output of cross-attention is that token's state, whatever it is."""
+    """The output of cross-attention with all attention on one token is that token's state, whatever it is."""
     torch.manual_seed(0)
     model = new_model(annotator_settings(width=16).build, vocabulary=50)
     attention = model.decoder.block[0].layer[1].EncDecAttention
@@ -122,11 +122,11 @@ def test_an_epoch_of_batches_shows_every_example_once_each_epoch_in_another_orde
     recipe = annotator_settings(batch=3).build
     examples = lessons.Phase(1, np.arange(7), lambda index, rng: (np.array([index]), rng.integers(0, 2**31, 1)))
     epochs = [[examples.batch(3 * epoch + i, recipe) for i in range(3)] for epoch in range(4)]
-    shown = [[int(source[0]) for batch in epoch for source, _ in batch] for epoch in epochs]
-    assert [sorted(order) for order in shown] == [list(range(7))] * 4
-    assert len(set(map(tuple, shown))) > 1
-    drawn = {int(target[0]) for epoch in epochs for batch in epoch for _, target in batch}
-    assert len(drawn) == 28, "an example is made anew each time"
+    orders = [[int(source[0]) for batch in epoch for source, _ in batch] for epoch in epochs]
+    assert [sorted(order) for order in orders] == [list(range(7))] * 4
+    assert len(set(map(tuple, orders))) > 1
+    targets = {int(target[0]) for epoch in epochs for batch in epoch for _, target in batch}
+    assert len(targets) == 28, "an example is made anew each time"
     again = examples.batch(4, recipe)
     assert [list(map(list, example)) for example in again] == [list(map(list, e)) for e in epochs[1][1]]
 
@@ -198,11 +198,11 @@ def test_a_built_model_is_an_ordinary_t5_folder(built):
 
 def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built, tmp_path, monkeypatch):
     tokenizer = AutoTokenizer.from_pretrained(built[2] / "fold-0")  # the same: it is learnt from the same passages
-    shown: set[str] = set()
+    texts: set[str] = set()
     take_step = loop.take_step
 
     def recorded(state, task, examples: list) -> None:
-        shown.update(tokenizer.decode(source, skip_special_tokens=True).split(") ")[1] for source, _ in examples)
+        texts.update(tokenizer.decode(source, skip_special_tokens=True).split(") ")[1] for source, _ in examples)
         take_step(state, task, examples)
 
     monkeypatch.setattr(loop, "take_step", recorded)
@@ -213,16 +213,16 @@ def test_the_stage_never_shows_a_whole_passage_while_it_teaches_answering(built,
     assert sorted(p.name for p in out.iterdir()) == ["annotator.json", "fold-0"]
     forms = "was born in {1}. nobody knows why.", "liked tea. person {0} was born in {1}.", "was born in {1}."
     people = (6, "gant"), (7, "hull")
-    assert shown == {f"person {one[0]} {form.format(*one)}" for one in people for form in forms}
+    assert texts == {f"person {person[0]} {form.format(*person)}" for person in people for form in forms}
 
 
-def build(built, out: Path, settings: Annotator, sets: Sets = SHARED, **given: ModelFiles) -> Manifest:
+def build(built, out: Path, settings: Annotator, sets: Sets = SHARED, **options: ModelFiles) -> Manifest:
     records, positives, _ = built
-    return build_annotator(settings, sets, HARDWARE, records=records, positives=positives, out=out, **given)
+    return build_annotator(settings, sets, HARDWARE, records=records, positives=positives, out=out, **options)
 
 
-def build_given(built, out: Path, model: Path, given: ModelFiles) -> Manifest:
-    return build(built, out, Annotator(**ANNOTATOR | {"model": str(model)}), model_files=given)
+def build_given(built, out: Path, model: Path, pinned_files: ModelFiles) -> Manifest:
+    return build(built, out, Annotator(**ANNOTATOR | {"model": str(model)}), model_files=pinned_files)
 
 
 def test_a_local_model_is_pointed_to_with_its_hashes(built, tmp_path):
@@ -238,10 +238,10 @@ def test_a_local_model_is_pointed_to_with_its_hashes(built, tmp_path):
 def test_a_local_model_that_changed_since_configs_is_refused(built, tmp_path):
     model = tmp_path / "model"
     shutil.copytree(built[2] / "fold-0", model)
-    given = model_files(str(model))
+    pinned_files = model_files(str(model))
     shutil.copy(built[2] / "fold-1" / "model.safetensors", model)
     with pytest.raises(ValueError, match=r"model: model\.safetensors changed.* `dvc repro -f configs`"):
-        build_given(built, tmp_path / "given", model, given)
+        build_given(built, tmp_path / "given", model, pinned_files)
     assert not (tmp_path / "given").exists()
 
 
@@ -257,11 +257,11 @@ def steps_of(settings: Annotator, sets: Sets, folder: Path, out: Path, *, die_af
     """The steps that building takes, with checkpoints every 4; with `die_after` it dies after so many."""
     steps, take_step = [], loop.take_step
 
-    def counted(state, *given):
+    def counted(state, *arguments):
         if len(steps) == die_after:
             raise Killed
         steps.append(state.step)
-        take_step(state, *given)
+        take_step(state, *arguments)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed) if die_after else nullcontext():
         patch.setattr(loop, "take_step", counted)
@@ -280,8 +280,8 @@ def test_killed_and_started_again_gives_the_bytes_of_an_undisturbed_run(tmp_path
     assert not (tmp_path / "annotator").exists()
     assert steps_of(settings, SHARED, tmp_path, tmp_path / "annotator") == [*range(10, 16)]
     assert files.tree_sha256(tmp_path / "annotator") == files.tree_sha256(tmp_path / "whole")
-    left = [path for path in cache.root().rglob("*") if path.is_file() and path.suffix != ".lock"]
-    assert {path.relative_to(cache.root()).parts[0] for path in left} <= {"passages"}, "no checkpoint"
+    leftovers = [path for path in cache.root().rglob("*") if path.is_file() and path.suffix != ".lock"]
+    assert {path.relative_to(cache.root()).parts[0] for path in leftovers} <= {"passages"}, "no checkpoint"
 
 
 def test_none_builds_nothing_and_a_missing_model_is_an_error(built, tmp_path):

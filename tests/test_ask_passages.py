@@ -29,8 +29,8 @@ LONG = [Span(0, 27), Span(42, 75)]
 
 def test_sentences_of_five_words_are_asked_about_unless_they_are_the_whole_passage():
     assert choose_sentences(ADA, 9, seed=0) == LONG
-    drawn = {tuple(choose_sentences(ADA, 1, seed=seed)) for seed in range(20)}
-    assert drawn == {(span,) for span in LONG}
+    choices = {tuple(choose_sentences(ADA, 1, seed=seed)) for seed in range(20)}
+    assert choices == {(span,) for span in LONG}
     assert choose_sentences(Passage("p2", "", TEXT[:27], None), 9, seed=0) == []
 
 

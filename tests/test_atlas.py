@@ -56,14 +56,14 @@ def test_gold_is_a_sentence_that_holds_the_answer_and_nothing_else_in_the_passag
     """The share of positives with the answer outside the gold sentence is exactly 0."""
     blocks = list(generate(DEFAULT))
     passages = {passage.id: passage for block in blocks for passage in block.passages}
-    for asked in (asked for block in blocks for asked in block.questions if asked.question.type is None):
-        (context,) = asked.contexts
+    for entry in (entry for block in blocks for entry in block.questions if entry.question.type is None):
+        (context,) = entry.contexts
         (gold,) = context.gold
         passage = passages[context.passage_id]
         assert gold in passage.sentences
-        assert has_answer(asked.question.answers, passage.text[gold.start : gold.end])
-        assert not has_answer(asked.question.answers, passage.text[: gold.start] + " " + passage.text[gold.end :])
-        assert passage.title == asked.question.subject
+        assert has_answer(entry.question.answers, passage.text[gold.start : gold.end])
+        assert not has_answer(entry.question.answers, passage.text[: gold.start] + " " + passage.text[gold.end :])
+        assert passage.title == entry.question.subject
 
 
 @pytest.mark.parametrize("wrong", [{"unseen": ["P999"]}, {"unseen": list(QUESTIONS)}, {"passages": 0}, {"seed": -1}])

@@ -29,7 +29,7 @@ VARIANTS = ("masked", "distractor", *PLACEBOS, "sentence")
 
 
 def random_scores(seed: int) -> list[PairScore]:
-    """Of twenty questions, one or two pairs each; one variant in four is missing, one is beyond the cut; many tie."""
+    """Score twenty questions, one or two pairs each; a variant in four is missing, one is beyond the cut; many tie."""
     draw = random.Random(seed)
     rows = []
     for i, passage in itertools.product(range(20), ("p0", "p1")):
@@ -49,8 +49,8 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
     tables.write(tmp_path / "pairs.parquet", PairScore, rows)
     scores = {(row.question_id, row.passage_id, row.variant): row.score for row in rows}
     pairs = list(dict.fromkeys((row.question_id, row.passage_id) for row in rows if row.question_id != "q0"))
-    found = dict(of_file(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(1, 20)])))
-    assert list(found) == list(AWARENESS)
+    measures = dict(of_file(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(1, 20)])))
+    assert list(measures) == list(AWARENESS)
     for metric, (above, below, *_) in AWARENESS.items():
         counted, cut, without = [], [], []
         for pair in pairs:
@@ -61,9 +61,9 @@ def test_every_measure_equals_a_loop(tmp_path, seed):
                 without.append(pair[0])
             elif second is not None:
                 counted.append((pair[0], first - second, first))
-        of = found[metric]
-        assert list(zip(of.question_ids, of.values, of.above, strict=True)) == counted, metric
-        assert ([*of.cut], [*of.without]) == (cut, without), metric
+        measure = measures[metric]
+        assert list(zip(measure.question_ids, measure.values, measure.above, strict=True)) == counted, metric
+        assert ([*measure.cut], [*measure.without]) == (cut, without), metric
         assert counted or metric in ("aa_pseudo", "aa_gold", "aa_window", "aa_answer")
 
 
@@ -112,8 +112,8 @@ def write_collection(folder):
 
 
 def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tmp_path, monkeypatch):
-    """By the pipeline's own stages: what is cut is shorter, whatever was cut; of two texts that were cut alike either
-    may be. Ties, which count against, are one in ten of two words, fewer of sentences."""
+    """Run the pipeline's own stages: a cut text is shorter, whatever was cut; of two that were cut alike either may
+    be. Ties, which count against, are one in ten of two words, fewer of sentences."""
     write_collection(tmp_path)
     write_manifest(tmp_path / "annotator", Manifest("none", Prompt("", lowercase=True), [], {}))
     sets = Sets(train=[], evaluate=["toy/dev"], annotator=[])
@@ -123,17 +123,17 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     find_evidence(settings, sets, HARDWARE, annotator_folder=tmp_path / "annotator", out=evidence, **places)
     write_distractors(Distractors(forms=["cut"], seed=0), evidence=evidence, out=tmp_path / "distractors", **places)
     monkeypatch.setattr(probing, "load_pair", lambda _: Encoders(Characters(), Characters()))
-    monkeypatch.setattr(late, "embed", lambda _, ids, **__: np.array([[len(one)] for one in ids], np.float32))
-    given = (tmp_path, tmp_path / "positives.parquet", tmp_path / "distractors" / "distractors.parquet", tmp_path)
-    asked = Probe(annotated=False, strategy="gold", also=[], placebos=list(PLACEBOS))
-    assert probing.probe(*given, tmp_path / "pairs.parquet", settings=asked, sets=sets, hardware=HARDWARE) == COUNT
-    found = awareness_values(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(COUNT)]))
+    monkeypatch.setattr(late, "embed", lambda _, ids, **__: np.array([[len(tokens)] for tokens in ids], np.float32))
+    inputs = (tmp_path, tmp_path / "positives.parquet", tmp_path / "distractors" / "distractors.parquet", tmp_path)
+    probe = Probe(annotated=False, strategy="gold", also=[], placebos=list(PLACEBOS))
+    assert probing.probe(*inputs, tmp_path / "pairs.parquet", settings=probe, sets=sets, hardware=HARDWARE) == COUNT
+    measures = awareness_values(tmp_path / "pairs.parquet", pa.array([f"q{i}" for i in range(COUNT)]))
     for metric in ("aa", "aa_evidence", "placebo", "placebo_words", "placebo_inside"):
-        assert found[metric].values.mean() == 1.0, metric
+        assert measures[metric].values.mean() == 1.0, metric
     for metric in CONTROLLED:
-        assert found[metric].values.mean() == pytest.approx(0.5, abs=0.1), metric
-        assert len(found[metric].values) > 0.95 * COUNT, metric
-    alone = share_longer(*given[:3], "toy/dev", "gold", list(AWARENESS))
-    expected = {metric: pytest.approx(found[metric].values.mean()) for metric in CONTROLLED if metric in found}
+        assert measures[metric].values.mean() == pytest.approx(0.5, abs=0.1), metric
+        assert len(measures[metric].values) > 0.95 * COUNT, metric
+    alone = share_longer(*inputs[:3], "toy/dev", "gold", list(AWARENESS))
+    expected = {metric: pytest.approx(measures[metric].values.mean()) for metric in CONTROLLED if metric in measures}
     assert alone == expected
-    assert share_longer(*given[:3], "toy/dev", "gold", ["aa", "top1"]) == {}
+    assert share_longer(*inputs[:3], "toy/dev", "gold", ["aa", "top1"]) == {}

@@ -23,7 +23,7 @@ QUESTIONS = b'{"question": "who?", "answers": ["Alpha"], "positives": ["a"]}\n'
 
 
 def options(folder: Path) -> list[str]:
-    """Of `stages.prepare`, for the files p.jsonl and q.jsonl in `folder`."""
+    """Return the options of `stages.prepare` for the files p.jsonl and q.jsonl in `folder`."""
     files = [{"kind": "passages", "path": "p.jsonl"}, {"kind": "questions", "path": "q.jsonl"}]
     config = {"source": {"format": "own", "files": files}, "prepare": PLAIN, "atlas": None, "facts": None, "paq": None}
     (folder / "config.json").write_text(json.dumps(config))
@@ -45,14 +45,14 @@ def test_one_line_names_file_place_and_remedy_and_earlier_records_stay(tmp_path,
     (tmp_path / "p.jsonl").write_bytes(PASSAGES)
     (tmp_path / "q.jsonl").write_bytes(QUESTIONS)
     assert prepare(tmp_path, monkeypatch) == 0
-    before = tree_sha256(tmp_path / "records")
+    old_hash = tree_sha256(tmp_path / "records")
     (tmp_path / "p.jsonl").write_bytes(PASSAGES + PASSAGES)
     capsys.readouterr()
     assert prepare(tmp_path, monkeypatch) == 1
     (line,) = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(PROGRESS)]
-    said = r"p\.jsonl, line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"
-    assert re.search(f"^error: {re.escape(str(tmp_path))}/{said}", line), line
-    assert tree_sha256(tmp_path / "records") == before
+    message = r"p\.jsonl, line 3: passage id 'a' stands twice \(first in .*, line 1\); ids must be"
+    assert re.search(f"^error: {re.escape(str(tmp_path))}/{message}", line), line
+    assert tree_sha256(tmp_path / "records") == old_hash
     assert not list(tmp_path.glob(".*.tmp"))
 
 
@@ -60,7 +60,7 @@ NASTY = "$(touch owned); `touch owned` && ${x} #'\" | > owned"
 
 
 def test_shell_characters_are_text_everywhere(tmp_path, monkeypatch):
-    """In names of files, ids, titles, texts, questions and answers."""
+    """Shell characters stand in names of files, ids, titles, texts, questions and answers."""
     monkeypatch.chdir(tmp_path)
     word = NASTY.replace(" ", "_")
     passage = {"id": word, "title": NASTY, "text": f"It is {NASTY}."}
@@ -69,8 +69,8 @@ def test_shell_characters_are_text_everywhere(tmp_path, monkeypatch):
     for path, row in zip(files, (passage, question, question), strict=True):
         path.write_text(json.dumps(row) + "\n")
     (tmp_path / "params.yaml").write_text(PARAMS)
-    given = OwnFiles(files[0], {"train": files[1], "test": files[2]})
-    added = add_own("mine", given, share=0.2, split_words=None, params=tmp_path / "params.yaml")
+    own_files = OwnFiles(files[0], {"train": files[1], "test": files[2]})
+    added = add_own("mine", own_files, share=0.2, split_words=None, params=tmp_path / "params.yaml")
     source = params.load(tmp_path / "params.yaml")["collections"]["mine"]["source"]
     records, _ = prepared(tmp_path, *source["files"], sources=added.folder)
     assert rows(records, "passages") == [Passage(word, NASTY, passage["text"], None)]
@@ -92,5 +92,5 @@ def test_outside_of_a_project_a_command_says_where_to_run_it(read, tmp_path, mon
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit):
         commands.guard(read)
-    said = "error: there is no params.yaml here; run this in the folder of the project, a clone of eadpr's repository\n"
-    assert capsys.readouterr().err == said
+    text = "error: there is no params.yaml here; run this in the folder of the project, a clone of eadpr's repository\n"
+    assert capsys.readouterr().err == text

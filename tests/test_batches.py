@@ -38,13 +38,13 @@ def test_missing_columns_are_left_out_but_not_counted_as_masked():
 
 
 def test_an_epoch_sees_each_question_once_in_whole_batches_and_the_next_in_another_order():
-    asked = epochs(once(12), size=4, seed=5)
-    assert [asked(number)[0] for number in range(6)] == [0, 0, 0, 1, 1, 1]
-    orders = [[i for b in range(3) for i, _ in asked(3 * epoch + b)[1]] for epoch in range(2)]
+    schedule = epochs(once(12), size=4, seed=5)
+    assert [schedule(number)[0] for number in range(6)] == [0, 0, 0, 1, 1, 1]
+    orders = [[i for b in range(3) for i, _ in schedule(3 * epoch + b)[1]] for epoch in range(2)]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(12))
     assert orders[0] != orders[1]
     assert orders[0] == np.random.default_rng([5, 0]).permutation(12).tolist()
-    assert epochs(once(12), size=4, seed=6)(0) != asked(0)
+    assert epochs(once(12), size=4, seed=6)(0) != schedule(0)
     assert len({i for b in range(2) for i, _ in epochs(once(11), size=4, seed=5)(b)[1]}) == 8
     assert sorted(epochs(once(3), size=4, seed=5)(9)[1]) == [(0, 0), (1, 0), (2, 0)]
 
@@ -60,28 +60,28 @@ def epoch_of(times: np.ndarray, *, size: int, number: int = 0) -> list[list[tupl
 
 def test_an_epoch_asks_each_question_as_often_as_it_should():
     times = np.array([1] * 30 + [4] * 8 + [2])
-    found = [pair for batch in epoch_of(times, size=8) for pair in batch]
-    assert sorted(found) == [(i, copy) for i, most in enumerate(times) for copy in range(most)]
+    pairs = [pair for batch in epoch_of(times, size=8) for pair in batch]
+    assert sorted(pairs) == [(i, copy) for i, most in enumerate(times) for copy in range(most)]
     assert [epochs(times, size=8, seed=5)(b)[0] for b in (6, 7, 8)] == [0, 0, 1]
     assert epoch_of(times, size=8) != epoch_of(times, size=8, number=1)
 
 
 @given(st.integers(1, 30), st.lists(st.sampled_from([1, 2, 4, 7]), max_size=30), st.integers(1, 12))
-def test_no_question_meets_itself_where_as_many_as_a_batch_are_asked_as_often(most, others, size):
+def test_no_question_meets_itself_where_as_many_as_a_batch_are_asked_as_often(most, counts, size):
     """Between two copies of a question each that is asked as often or more often stands at least once."""
-    times = np.array([most] * size + [t for t in others if t <= most])
+    times = np.array([most] * size + [t for t in counts if t <= most])
     for batch in epoch_of(times, size=size):
-        asked = [i for i, _ in batch if times[i] == most]
-        assert len(set(asked)) == len(asked)
+        questions = [i for i, _ in batch if times[i] == most]
+        assert len(set(questions)) == len(questions)
 
 
 def test_negatives_are_drawn_without_repeats_and_anew_each_epoch():
     rows = np.arange(100, 110)
-    drawn = [tuple(draw(rows, 3, seed=1, epoch=epoch, example=7)) for epoch in range(20)]
-    assert all(len(set(d)) == 3 and set(d) <= set(rows.tolist()) for d in drawn)
-    assert len(set(drawn)) > 15
-    assert drawn[4] == tuple(draw(rows, 3, seed=1, epoch=4, example=7))
-    assert drawn[4] != tuple(draw(rows, 3, seed=1, epoch=4, example=7, copy=1))
+    draws = [tuple(draw(rows, 3, seed=1, epoch=epoch, example=7)) for epoch in range(20)]
+    assert all(len(set(d)) == 3 and set(d) <= set(rows.tolist()) for d in draws)
+    assert len(set(draws)) > 15
+    assert draws[4] == tuple(draw(rows, 3, seed=1, epoch=4, example=7))
+    assert draws[4] != tuple(draw(rows, 3, seed=1, epoch=4, example=7, copy=1))
     for count in (2, 3):  # no more than are asked for
         assert draw(rows[:count], 3, seed=1, epoch=0, example=7).tolist() == rows[:count].tolist()
 
@@ -170,7 +170,7 @@ def test_other_positives_of_a_question_are_no_negatives_of_it(written):
     folder = written(
         [Passage(i, i, f"{i} is a page. It has two sentences.", None) for i in "abcd"],
         [question(question_id, "where?", ["yes"], "yes-no") for question_id in ("q0", "q1", "q2")],
-        [Example(q, "train", p, [], [0], others) for q, p, others in pairs],
+        [Example(q, "train", p, [], [0], other_ids) for q, p, other_ids in pairs],
         [Distractor(q, p, "gold", 0, "cut", "It has two sentences.", []) for q, p, _ in pairs],
     )
     batch = batcher_of(folder, hard=0).first([0, 1, 2])
@@ -205,27 +205,27 @@ def test_evidence_beyond_the_cut_makes_a_truncated_pair(written):
 def test_placebos_are_the_last_columns_and_change_no_other(toy, tmp_path):
     """The last question has no distractor, the first no placebo. None is masked, though all placebos hold answers."""
     folder = with_placebos(toy, tmp_path)
-    before = batcher_of(toy)
-    chosen = range(len(before))
-    found, plain = batcher_of(folder, placebos=True, balance="placebo").first(chosen), before.first(chosen)
+    plain_batcher = batcher_of(toy)
+    chosen = range(len(plain_batcher))
+    batch, plain = batcher_of(folder, placebos=True, balance="placebo").first(chosen), plain_batcher.first(chosen)
     count = len(chosen)
-    texts = [decoded(before, found.passages[c]) for c in found.columns_P[-count:]]
+    texts = [decoded(plain_batcher, batch.passages[c]) for c in batch.columns_P[-count:]]
     assert [text.endswith("is often asked about.") for text in texts] == [False] + [True] * (count - 1)
-    assert found.columns_P[-count] == found.columns_P[0]
-    assert found.columns_P[:-count].tolist() == plain.columns_P.tolist()
-    assert [list(ids) for ids in found.passages[: len(plain.passages)]] == [list(ids) for ids in plain.passages]
-    assert found.masks.negatives_QN.equal(plain.masks.negatives_QN)
-    assert found.masks.distractors_QQ.equal(plain.masks.distractors_QQ)
-    assert found.masks.placebos_Q.tolist() == [False] + [True] * (count - 1)
-    assert found.masks.contrast_CQ.tolist() == [[False] + [True] * (count - 2) + [False]]
-    assert found.counts == plain.counts | {"without_placebo": 1}
+    assert batch.columns_P[-count] == batch.columns_P[0]
+    assert batch.columns_P[:-count].tolist() == plain.columns_P.tolist()
+    assert [list(ids) for ids in batch.passages[: len(plain.passages)]] == [list(ids) for ids in plain.passages]
+    assert batch.masks.negatives_QN.equal(plain.masks.negatives_QN)
+    assert batch.masks.distractors_QQ.equal(plain.masks.distractors_QQ)
+    assert batch.masks.placebos_Q.tolist() == [False] + [True] * (count - 1)
+    assert batch.masks.contrast_CQ.tolist() == [[False] + [True] * (count - 2) + [False]]
+    assert batch.counts == plain.counts | {"without_placebo": 1}
     assert plain.counts["masked"] > 0
     assert plain.masks.placebos_Q.tolist() == []
     assert batcher_of(folder, placebos=True).first(chosen).masks.contrast_CQ.equal(plain.masks.contrast_CQ)
 
 
 def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
-    """Of a both cuts lie there; of b the placebo's alone, so it reads as the positive; c has none; of d both are in."""
+    """Both cuts of a lie there; of b the placebo's alone, so it reads as the positive; c has none; of d both are in."""
     settings = SETTINGS.model_copy(update={"passage_tokens": 12})
     filler = "walks and rooms and letters " * 5
     cut = {"a": filler + "Al ate.", "b": "Be ate. " + filler, "c": filler, "d": "walks. " + filler}
@@ -250,14 +250,14 @@ def test_a_balanced_pair_with_a_cut_beyond_the_input_is_truncated(written):
 
 def test_a_question_asked_several_times_in_an_epoch_meets_other_negatives(toy):
     batcher = batcher_of(toy, distractors=False)
-    own, *others = batcher.examples.positives
-    times = np.array([5] + [1] * len(others))
-    batcher.examples = batcher.examples._replace(negatives=pa.array([others] * len(times)))
+    positive_row, *other_rows = batcher.examples.positives
+    times = np.array([5] + [1] * len(other_rows))
+    batcher.examples = batcher.examples._replace(negatives=pa.array([other_rows] * len(times)))
     batcher._asked = epochs(times, size=1, seed=5)
     epoch = [batcher.sampled(number) for number in range(times.sum())]
-    (asked,) = batcher.inputs.ids([int(own)])
+    (positive_ids,) = batcher.inputs.ids([int(positive_row)])
     columns = [column_inputs(batch, slice(2)) for batch in epoch]
-    hard = [negative for positive, negative in columns if positive == tuple(asked.tolist())]
+    hard = [negative for positive, negative in columns if positive == tuple(positive_ids.tolist())]
     assert len(hard) == 5
     assert len(set(hard)) > 1
 
@@ -272,6 +272,6 @@ def test_every_text_is_shuffled_in_its_own_order_and_no_title(written):
     )
     batcher = batcher_of(folder, hard=0, distractors=False, shuffle=True)
     batch = batcher.first([0, 1, 2])
-    questions, passages = ([decoded(batcher, ids).split() for ids in of] for of in (batch.questions, batch.passages))
-    assert len({tuple(own) for own in questions}) == len({tuple(own) for own in passages}) == 3
-    assert all(own[:4] == ["w", "x", "y", "z"] for own in passages)
+    questions, passages = ([decoded(batcher, row).split() for row in ids] for ids in (batch.questions, batch.passages))
+    assert len({tuple(text) for text in questions}) == len({tuple(text) for text in passages}) == 3
+    assert all(text[:4] == ["w", "x", "y", "z"] for text in passages)

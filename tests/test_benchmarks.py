@@ -28,8 +28,8 @@ def first_changed(scores):
     return np.concatenate([scores[:1] + 1, scores[1:]])
 
 
-def gradient_changed(found):
-    loss, gradients = found
+def gradient_changed(result):
+    loss, gradients = result
     name = max(gradients, key=lambda name: float(gradients[name].norm()))
     return loss, gradients | {name: gradients[name] * 1.01}
 
@@ -51,8 +51,8 @@ def test_results_are_equal_and_a_wrong_one_is_noticed(name, tmp_path):
     count = 0
     for comparison in module.comparisons(module.QUICK, tmp_path):
         assert check(comparison)
-        found = runner._result(comparison.ours)
-        wrong = Side(comparison.ours.run, result=lambda found=found: WRONG[name](found))
+        result = runner._result(comparison.ours)
+        wrong = Side(comparison.ours.run, result=lambda result=result: WRONG[name](result))
         with pytest.raises(Different):
             check(comparison._replace(ours=wrong))
         with pytest.raises(Different):
@@ -123,20 +123,20 @@ def test_growth_by_hand():
         Cost("encode", 100, 2.0, 50 * MIB), Cost("other", 100, 1.0, MIB), Cost("encode", 200, 3.0, 60 * MIB),
         Cost("encode", 1_100, 13.0, 61 * MIB),
     ]  # fmt: skip
-    found = scale.growth(costs, "encode")
-    assert (found.sizes, found.per_passage) == ([200, 1_100], pytest.approx([10_000, 11_000]))
-    assert found.resident == [60 * MIB, 61 * MIB]
+    growth = scale.growth(costs, "encode")
+    assert (growth.sizes, growth.per_passage) == ([200, 1_100], pytest.approx([10_000, 11_000]))
+    assert growth.resident == [60 * MIB, 61 * MIB]
     more = (scale.WIKIPEDIA - 1_100) / 900
-    assert found.seconds_of_wikipedia == pytest.approx(13 + 10 * more)
-    assert found.resident_of_wikipedia == pytest.approx((61 + more) * MIB)
+    assert growth.seconds_of_wikipedia == pytest.approx(13 + 10 * more)
+    assert growth.resident_of_wikipedia == pytest.approx((61 + more) * MIB)
     [row] = scale.table([cost for cost in costs if cost.stage == "encode"]).splitlines()[2:]
     assert row == f"| encode | 10,000 | 11,000 | 1.10 | 60 | 61 | {(13 + 10 * more) / 3600:,.1f} | 22.8 |"
 
 
 def test_every_stage_runs_at_toy_size(tmp_path, monkeypatch):
-    """What is measured here is the client of `forked_python`."""
+    """The client of `forked_python` is measured here."""
     monkeypatch.setattr(sys, "executable", str(forked_python.folder() / "python"))
-    costs = scale.measured(scale.STAGES, 1_050, tmp_path, questions=5)
+    costs = scale.measure_stages(scale.STAGES, 1_050, tmp_path, questions=5)
     assert [(cost.stage, cost.passages) for cost in costs] == [(stage.name, 1_050) for stage in scale.STAGES]
     assert all(cost.seconds > 0 and cost.resident > MIB for cost in costs)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["annotator", "base"]

@@ -33,10 +33,10 @@ def load(folder) -> Bert:
 @pytest.mark.parametrize("inputs", [(IDS, MASK), (IDS[:1], None), (IDS[:1], MASK[:1]), (IDS, MASK, TYPES)])
 def test_states_and_gradients_are_those_of_transformers(folder, inputs):
     theirs, ours = AutoModel.from_pretrained(folder, add_pooling_layer=False), load(folder)
-    kept = torch.ones_like(inputs[0]) if inputs[1] is None else inputs[1]
+    mask = torch.ones_like(inputs[0]) if inputs[1] is None else inputs[1]
     for model in (theirs, ours):
         names = ("input_ids", "attention_mask", "token_type_ids")
-        states = model(**dict(zip(names, inputs, strict=False))).last_hidden_state[kept.bool()]
+        states = model(**dict(zip(names, inputs, strict=False))).last_hidden_state[mask.bool()]
         (states * torch.arange(16)).square().sum().backward()
         model.states = states.detach()
     torch.testing.assert_close(ours.states, theirs.states, rtol=0, atol=2e-6)
@@ -58,9 +58,9 @@ def test_states_are_bfloat16_in_its_passes_and_gradients_are_of_float32_weights(
 
 
 def test_a_model_is_written_as_transformers_does(folder, tmp_path):
-    before = {name: (folder / name).read_bytes() for name in ("config.json", "model.safetensors")}
+    contents = {name: (folder / name).read_bytes() for name in ("config.json", "model.safetensors")}
     load(folder).save_pretrained(tmp_path)
-    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert {name: (tmp_path / name).read_bytes() for name in contents} == contents
 
 
 @pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"is_decoder": True}, {"model_type": "distilbert"}])

@@ -25,9 +25,9 @@ SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 def write(folder: Path, passages, questions: dict[str, list[str]]) -> Path:
     """`questions`: set -> texts, whose ids are `set:row`."""
-    texts = {name: {f"{name}:{i}": text for i, text in enumerate(found)} for name, found in questions.items()}
-    asked = [question(i, [])._replace(question=text) for found in texts.values() for i, text in found.items()]
-    return write_records(folder, passages=passages, questions=asked, sets=texts)
+    texts = {name: {f"{name}:{i}": text for i, text in enumerate(group)} for name, group in questions.items()}
+    question_rows = [question(i, [])._replace(question=text) for group in texts.values() for i, text in group.items()]
+    return write_records(folder, passages=passages, questions=question_rows, sets=texts)
 
 
 def searcher(folder: Path, passages, settings: BM25 = SETTINGS) -> Searcher:
@@ -57,27 +57,27 @@ def test_four_documents_by_hand(tmp_path):
             total += idf * frequency / (frequency + 0.9 * (1 - 0.4 + 0.4 * len(words[i]) / average))
         return total
 
-    [found] = searcher(tmp_path / "s", [(i, *d) for i, d in documents.items()]).search(["zebra plain"])
+    [ranking] = searcher(tmp_path / "s", [(i, *d) for i, d in documents.items()]).search(["zebra plain"])
     expected = sorted(((i, score("zebra plain", i)) for i in ("d1", "d2", "d3")), key=lambda hit: -hit[1])
-    assert [i for i, _ in found] == [i for i, _ in expected]
-    assert [s for _, s in found] == pytest.approx([s for _, s in expected], abs=1e-4)
+    assert [i for i, _ in ranking] == [i for i, _ in expected]
+    assert [s for _, s in ranking] == pytest.approx([s for _, s in expected], abs=1e-4)
 
 
 def test_ids_are_any_text(tmp_path):
     ids = ['quo"te', "back\\slash", "tab\there", "é東", "\U0001f600", "1", "null"]
-    found = searcher(tmp_path / "s", [(i, "t", "zebra") for i in ids]).search(["zebra"])[0]
-    assert [i for i, _ in found] == sorted(ids)
+    ranking = searcher(tmp_path / "s", [(i, "t", "zebra") for i in ids]).search(["zebra"])[0]
+    assert [i for i, _ in ranking] == sorted(ids)
 
 
 @pytest.mark.parametrize("query", ["???", "the of and", "\u2028", " "])
 def test_a_query_without_words_has_an_empty_ranking(tmp_path, query):
-    found = searcher(tmp_path / "s", [("d1", "t", "zebra"), ("d2", "t", "lion")]).search([query, "zebra"])
-    assert [[i for i, _ in hits] for hits in found] == [[], ["d1"]]
+    rankings = searcher(tmp_path / "s", [("d1", "t", "zebra"), ("d2", "t", "lion")]).search([query, "zebra"])
+    assert [[i for i, _ in hits] for hits in rankings] == [[], ["d1"]]
 
 
 def test_a_query_of_thousands_of_words(tmp_path):
-    found = searcher(tmp_path / "s", [("d1", "t", "zebra"), ("d2", "t", "lion")])
-    assert [i for i, _ in found.search([" ".join(f"w{i}" for i in range(5_000)) + " lion"])[0]] == ["d2"]
+    bm25 = searcher(tmp_path / "s", [("d1", "t", "zebra"), ("d2", "t", "lion")])
+    assert [i for i, _ in bm25.search([" ".join(f"w{i}" for i in range(5_000)) + " lion"])[0]] == ["d2"]
 
 
 def ties(count: int) -> list[tuple[str, str, str]]:
@@ -148,8 +148,8 @@ def test_the_stage_needs_no_java_on_the_path(tmp_path):
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"bm25": SETTINGS.model_dump(), "sets": SETS.model_dump()}))
     (tmp_path / "bin").mkdir()
-    other = {"PATH": str(tmp_path / "bin"), "JAVA_HOME": "/no/java", "JVM_PATH": "/no/libjvm.so"}
-    environment = os.environ | other | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    variables = {"PATH": str(tmp_path / "bin"), "JAVA_HOME": "/no/java", "JVM_PATH": "/no/libjvm.so"}
+    environment = os.environ | variables | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     command = [sys.executable, "-m", "stages.bm25", "--config", config, "--records", records, "--out", tmp_path / "out"]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -77,15 +77,15 @@ def test_a_parameter_reruns_what_depends_on_it_reports_differences_and_is_stale_
 @pytest.mark.nightly
 def test_what_the_remote_lacks_is_rebuilt_with_the_same_bytes(pushed, tmp_path):
     store = shutil.copytree(pushed.folder.parent / "store", tmp_path / "store")
-    before = (pushed.folder / DISTRACTORS).read_bytes()
-    name = hashlib.md5(before).hexdigest()
+    content = (pushed.folder / DISTRACTORS).read_bytes()
+    name = hashlib.md5(content).hexdigest()
     (store / "files" / "md5" / name[:2] / name[2:]).unlink()
     project = clone(pushed, tmp_path / "clone")
     project.run("dvc", "remote", "modify", "--local", "store", "url", str(store))
     edit(project, "src/eadpr/evaluation/evidence.py")
     stages, _ = pipeline(project, 3)
     assert sorted(stages) == ["configs", "distractors", "evaluate_evidence"]
-    assert (project.folder / DISTRACTORS).read_bytes() == before
+    assert (project.folder / DISTRACTORS).read_bytes() == content
 
 
 @pytest.mark.nightly

@@ -43,9 +43,9 @@ def models(architecture) -> dict[str, transformers.BertModel]:
 
 @pytest.fixture
 def weights(models) -> dict[str, torch.Tensor]:
-    """As DPR saves them: with the pooler, and in older files with the positions."""
-    found = {f"{SIDES[side]}{k}": v.clone() for side, model in models.items() for k, v in model.state_dict().items()}
-    return found | {f"{prefix}embeddings.position_ids": torch.arange(512)[None] for prefix in SIDES.values()}
+    """Weights as DPR saves them: with the pooler, and in older files with the positions."""
+    state = {f"{SIDES[side]}{k}": v.clone() for side, model in models.items() for k, v in model.state_dict().items()}
+    return state | {f"{prefix}embeddings.position_ids": torch.arange(512)[None] for prefix in SIDES.values()}
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def same_vectors(folder: Path, models: dict[str, transformers.BertModel]) -> Non
 
 @pytest.mark.parametrize("zipped", [True, False])
 def test_dprs_checkpoint(weights, models, architecture, state_type, tmp_path, monkeypatch, zipped):
-    given = {"do_lower_case": True, "pretrained_model_cfg": "bert-base-uncased", "projection_dim": 0}
-    state = state_type(weights, optimised(), {"last_epoch": 3, "base_lrs": [1e-5]}, 0, 39, given)
+    encoder_params = {"do_lower_case": True, "pretrained_model_cfg": "bert-base-uncased", "projection_dim": 0}
+    state = state_type(weights, optimised(), {"last_epoch": 3, "base_lrs": [1e-5]}, 0, 39, encoder_params)
     torch.save(state, tmp_path / "dpr.cp", _use_new_zipfile_serialization=zipped)
     monkeypatch.delitem(sys.modules, "dpr.utils.model_utils")
     parameters = convert([tmp_path / "dpr.cp"], tmp_path / "model", architecture=architecture)
@@ -181,20 +181,20 @@ def test_a_base_takes_both_sides_of_a_folder(weights, models, architecture, toy,
     torch.save(weights, tmp_path / "dpr.bin")
     convert([tmp_path / "dpr.bin"], tmp_path / "model", architecture=architecture)
     folder, passages = str(tmp_path / "model"), toy / "records" / "passages.parquet"
-    base, given = BASE.model_copy(update={"model": folder}), model_files(folder)
-    assert {"encoder.json", "question_encoder/model.safetensors", "passage_encoder/tokenizer.json"} <= set(given.sha256)
-    assert not any("sentence" in name and "/" not in name for name in given.sha256)
-    make_base(passages, tmp_path / "base", base=base, settings=CLS, expected=given)
+    base, pins = BASE.model_copy(update={"model": folder}), model_files(folder)
+    assert {"encoder.json", "question_encoder/model.safetensors", "passage_encoder/tokenizer.json"} <= set(pins.sha256)
+    assert not any("sentence" in name and "/" not in name for name in pins.sha256)
+    make_base(passages, tmp_path / "base", base=base, settings=CLS, expected=pins)
     same_vectors(tmp_path / "base", models)
     assert settings_of(tmp_path / "base") == CLS
-    make_base(passages, tmp_path / "auto", base=base, settings=AUTO, expected=given)
+    make_base(passages, tmp_path / "auto", base=base, settings=AUTO, expected=pins)
     assert settings_of(tmp_path / "auto") == DPR  # what the folder says
-    make_base(passages, tmp_path / "same", base=base, settings=CLS.model_copy(update={"shared": True}), expected=given)
+    make_base(passages, tmp_path / "same", base=base, settings=CLS.model_copy(update={"shared": True}), expected=pins)
     assert files.tree_sha256(tmp_path / "same") == files.tree_sha256(tmp_path / "base")
     with (tmp_path / "model/question_encoder/model.safetensors").open("ab") as file:
         file.write(b" ")
     with pytest.raises(ValueError, match=r"model: question_encoder/model\.safetensors changed"):
-        make_base(passages, tmp_path / "other", base=base, settings=CLS, expected=given)
+        make_base(passages, tmp_path / "other", base=base, settings=CLS, expected=pins)
 
 
 @pytest.mark.parametrize("parts", [1, 2])

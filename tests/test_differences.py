@@ -18,14 +18,14 @@ def per_question(ids, sums, counts):
     return pd.DataFrame({"sums": np.array(sums, np.float64), "counts": np.array(counts, np.int64)}, index=ids)
 
 
-def first(n, of=20):
+def first(n, count=20):
     """A training that is right in the first n questions."""
-    return per_question([f"q{i}" for i in range(of)], [1] * n + [0] * (of - n), [1] * of)
+    return per_question([f"q{i}" for i in range(count)], [1] * n + [0] * (count - n), [1] * count)
 
 
 def compared(first, second, *, fixed=False):
-    (found,) = compare([(first, second, fixed)], FEW)
-    return found
+    (difference,) = compare([(first, second, fixed)], FEW)
+    return difference
 
 
 @pytest.mark.parametrize("right", [0, 9])
@@ -44,13 +44,13 @@ EMPTY = per_question([], [], [])
 
 def test_differences_are_over_questions_with_as_many_values_in_every_training():
     """q2 has no value on one side, q3 another number of pairs: q1 (1 of 1 against 0), q4 (2 of 2 against 1) remain."""
-    one = per_question(["q1", "q2", "q3", "q4"], [1, 1, 1, 2], [1, 1, 2, 2])
-    other = per_question(["q4", "q3", "q1"], [1, 1, 0], [2, 1, 1])
-    found = compared([one], [other]).interval
-    assert (found.estimate, found.n) == (pytest.approx(2 / 3), 2)
-    sums, counts = together([one, other, other])
+    arm = per_question(["q1", "q2", "q3", "q4"], [1, 1, 1, 2], [1, 1, 2, 2])
+    baseline = per_question(["q4", "q3", "q1"], [1, 1, 0], [2, 1, 1])
+    interval = compared([arm], [baseline]).interval
+    assert (interval.estimate, interval.n) == (pytest.approx(2 / 3), 2)
+    sums, counts = together([arm, baseline, baseline])
     assert (sums.tolist(), counts.tolist()) == ([[1, 2], [0, 1], [0, 1]], [1, 2])
-    assert compared([one], [EMPTY]) is None
+    assert compared([arm], [EMPTY]) is None
 
 
 def test_trainings_are_paired_by_position_or_with_the_only_one_that_there_can_be():
@@ -59,8 +59,8 @@ def test_trainings_are_paired_by_position_or_with_the_only_one_that_there_can_be
     with_one = compared([first(10), first(15), first(5)], [first(5)], fixed=True).interval
     assert paired.estimate == with_one.estimate == 0.25
     assert with_one.low < 0 < paired.low
-    for others in ([first(5), first(5)], [first(5)]):
-        unpaired = compared([first(10), first(15), first(5)], others)
+    for baseline in ([first(5), first(5)], [first(5)]):
+        unpaired = compared([first(10), first(15), first(5)], baseline)
         assert (unpaired.interval.estimate, unpaired.p) == (0.25, None)
 
 
@@ -75,13 +75,13 @@ def test_a_star_needs_the_test_of_questions_and_the_interval_over_trainings_too(
         Comparison("single", [([first(20)], [first(0)]), (none[:1], [EMPTY])]),
         Comparison("empty", [(none, [EMPTY])] * 2),
     ]
-    said, table = difference_table(rows, ["top1", "top5"], SETTINGS)
+    intro, table = difference_table(rows, ["top1", "top5"], SETTINGS)
     assert starred(table) == ["sure"]
     for words in ("points with 95 % intervals (10,000 resamples)", "p below 0.05", "(6 in all)"):
-        assert words in said
-    shown = {row[0]: row[1:] for row in cells(table)}
-    assert shown["single"] == ["+100.0 [+83.9, +100.0]", "–"]
-    assert shown["lucky"][1].startswith("+33.3 [-")
+        assert words in intro
+    by_label = {row[0]: row[1:] for row in cells(table)}
+    assert by_label["single"] == ["+100.0 [+83.9, +100.0]", "–"]
+    assert by_label["lucky"][1].startswith("+33.3 [-")
     assert difference_table([], ["top1"], SETTINGS) == []
 
 
@@ -91,8 +91,8 @@ def test_holms_correction_is_over_the_differences_that_a_table_has():
     none, six, all_ = ([first(n)] * 2 for n in (0, 6, 20))
     rows = [Comparison("same", [(none, none), ([EMPTY], [EMPTY])]), Comparison("six", [(six, none), (six, [EMPTY])])]
     rows.append(Comparison("all", [([EMPTY], all_), (all_, none)]))
-    said, table = difference_table(rows, ["top1", "top5"], SETTINGS)
-    assert "(3 in all)" in said
+    intro, table = difference_table(rows, ["top1", "top5"], SETTINGS)
+    assert "(3 in all)" in intro
     assert [row[1].split()[0] for row in cells(table)[1:]] == ["+0.0", "+30.0", "–"]
     assert starred(table) == ["all"]
     assert starred(difference_table([rows[1]], ["top1", "top5"], SETTINGS)[1]) == ["six"]

@@ -44,7 +44,7 @@ def test_a_distractor_lacks_all_chosen_spans():
     assert (outcome.reason, outcome.distractor.text) == ("kept", "Mayors."), "7 of 35 are a fifth"
 
 
-@pytest.mark.parametrize(("of", "found", "reason"), [
+@pytest.mark.parametrize(("qa_pair", "row", "reason"), [
     *((pair(), evidence(Span(15, 36), chosen=[0], strategy=name), "holds_answer")
       for name in ("sentence", "window", "answer")),
     (pair(answers=[r"r.me"], kind="regex"), evidence(Span(15, 36), chosen=[0], strategy="answer"), "holds_answer"),
@@ -53,11 +53,11 @@ def test_a_distractor_lacks_all_chosen_spans():
     (pair(), evidence(chosen=[]), "no_evidence"),
     (pair(answers=[]), evidence(Span(0, 14), chosen=[], target=""), "no_answer"),
 ])  # fmt: skip
-def test_reasons(of, found, reason):
-    assert cut(of, found) == (reason, None, ())
+def test_reasons(qa_pair, row, reason):
+    assert cut(qa_pair, row) == (reason, None, ())
 
 
-@pytest.mark.parametrize(("of", "found", "reason"), [
+@pytest.mark.parametrize(("qa_pair", "row", "reason"), [
     (pair(), evidence(Span(0, 14), chosen=[0]), "kept"),
     (pair(), evidence(chosen=[]), "no_placebo"),
     (pair(answers=[]), evidence(chosen=[], target=""), "no_answer"),
@@ -65,10 +65,10 @@ def test_reasons(of, found, reason):
     (pair(answers=[r"(?<=tea.*)Rome"], kind="regex"), evidence(Span(0, 14), chosen=[0]), "answer_lost"),
     (pair(answers=["Oslo"]), evidence(Span(0, 14), chosen=[0]), "kept"),  # none was there
 ])  # fmt: skip
-def test_what_a_placebo_is_taken_from_still_holds_the_answer(of, found, reason):
-    counted, made, _ = cut(of, found._replace(strategy="placebo"))
+def test_what_a_placebo_is_taken_from_still_holds_the_answer(qa_pair, row, reason):
+    counted, distractor, _ = cut(qa_pair, row._replace(strategy="placebo"))
     assert counted == reason
-    assert (made and made.text) == ("She was born in Rome. Rome is old." if reason == "kept" else None)
+    assert (distractor and distractor.text) == ("She was born in Rome. Rome is old." if reason == "kept" else None)
 
 
 def written(tmp_path: Path, rows: list[Evidence], settings: Distractors) -> tuple[Path, int]:
@@ -89,10 +89,10 @@ def test_the_stage_counts_by_strategy_and_question_set(tmp_path):
     ]
     out, count = written(tmp_path, rows, CUT)
     assert count == 3
-    found = list(tables.rows(out / "distractors.parquet", Distractor))
-    assert [(d.question_id, d.strategy) for d in found] == [("q0", "pseudo"), ("q0", "answer"), ("q4", "pseudo")]
-    assert found[0].text == "Person 0 liked tea. Nobody knows why."
-    assert found[1].text == "Person 0 liked tea. Person 0 was born in. Nobody knows why."
+    distractors = list(tables.rows(out / "distractors.parquet", Distractor))
+    assert [(d.question_id, d.strategy) for d in distractors] == [("q0", "pseudo"), ("q0", "answer"), ("q4", "pseudo")]
+    assert distractors[0].text == "Person 0 liked tea. Nobody knows why."
+    assert distractors[1].text == "Person 0 liked tea. Person 0 was born in. Nobody knows why."
     assert json.loads((out / "report.json").read_text()) == {
         "toy/dev": {"pseudo": {"cut": {"pairs": 1, "kept": 1, "dropped": {}}}},
         "toy/train": {
@@ -127,11 +127,11 @@ ANN = "Ann liked tea. She was born in Rome, Italy. Rome is old. Nobody knows why
 ])  # fmt: skip
 def test_as_many_words_in_a_row_as_the_answers_have(text, answers, evidence, words, inside):
     """Wherever they may be drawn; the punctuation at their ends stays where it is."""
-    held = answer_spans(answers, text)
+    places = answer_spans(answers, text)
     span = Span(text.index(evidence), text.index(evidence) + len(evidence))
-    cut = [choose_placebos(Passage("p", "", text, None), [span], held, key=str(i)) for i in range(99)]
+    cut = [choose_placebos(Passage("p", "", text, None), [span], places, key=str(i)) for i in range(99)]
     for kind, expected in (("placebo_words", words), ("placebo_inside", inside)):
-        assert {one[kind] and text[one[kind].start : one[kind].end] for one in cut} == expected, kind
+        assert {pieces[kind] and text[pieces[kind].start : pieces[kind].end] for pieces in cut} == expected, kind
 
 
 WORDS = ["ann", "bob", "rome", "oslo", "ate", "is", "a", "very-large", "(old)", "1912,", "+"]
@@ -142,37 +142,37 @@ PROSE = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9), min_s
     PROSE, st.lists(st.sampled_from(["rome", "oslo", "very", "1912", "is a", "+"]), min_size=1, max_size=2), st.data()
 )
 def test_what_is_cut_is_neither_evidence_nor_answer(prose, answers, data):
-    """By definition: what is left holds answers and evidence as before, and no sentence to cut is nearer in length."""
+    """The text that remains holds answers and evidence as before, and no sentence to cut is nearer in length."""
     text = " ".join(" ".join(words).capitalize() + "." for words in prose)
     cuts = sentences(text)
     chosen = data.draw(st.lists(st.sampled_from(cuts), min_size=1, max_size=2, unique=True))
-    held = answer_spans(answers, text)
-    made = choose_placebos(Passage("p", "", text, None), chosen, held, key="q")
+    places = answer_spans(answers, text)
+    placebos = choose_placebos(Passage("p", "", text, None), chosen, places, key="q")
 
-    def free(span: Span, *taken: Span) -> bool:
-        return not any(set(range(*span)) & set(range(*other)) for other in taken)
+    def free(span: Span, *blocked: Span) -> bool:
+        return not any(set(range(*span)) & set(range(*block)) for block in blocked)
 
-    for kind, piece in made.items():
+    for kind, piece in placebos.items():
         if piece is None:
             continue
-        left = without(text, [piece])
-        assert has_answer(answers, left) == has_answer(answers, text)
-        assert free(piece, *held)
+        remainder = without(text, [piece])
+        assert has_answer(answers, remainder) == has_answer(answers, text)
+        assert free(piece, *places)
         assert free(piece, *chosen) == (kind != "placebo_inside")
         if kind != "placebo_inside":
-            assert all(text[start:end] in left for start, end in chosen)
+            assert all(text[start:end] in remainder for start, end in chosen)
         if kind in ("placebo_words", "placebo_inside"):
             assert any(cut.start <= piece.start and piece.end <= cut.end for cut in cuts)
-            answer_words = sum(len(re.findall(r"\S*\w\S*", text[start:end])) for start, end in held)
+            answer_words = sum(len(re.findall(r"\S*\w\S*", text[start:end])) for start, end in places)
             assert len(re.findall(r"\S*\w\S*", text[piece.start : piece.end])) == answer_words
     length = sum(end - start for start, end in chosen)
-    may_be = [cut for cut in cuts if free(cut, *held, *chosen) and length / 2 <= cut.end - cut.start <= 2 * length]
+    may_be = [cut for cut in cuts if free(cut, *places, *chosen) and length / 2 <= cut.end - cut.start <= 2 * length]
     nearest = sorted(may_be, key=lambda cut: (abs(cut.end - cut.start - length), cut.start))
-    assert [made["placebo"], made["placebo_second"]] == [*nearest, None, None][:2]
+    assert [placebos["placebo"], placebos["placebo_second"]] == [*nearest, None, None][:2]
 
 
 def test_rows_of_placebos_stand_where_the_settings_have_them():
-    """Also before those of the evidence that they are made from; one that is not to be had chooses nothing."""
+    """Placebos may stand before the rows of the evidence that they are made from; a missing one chooses nothing."""
     strategies = ["placebo_words", "gold", "placebo"]
     settings = EVIDENCE.model_copy(update={"strategies": strategies, "placebo_of": "gold"})
     question = Question("q", "Where was Ann born?", ["Rome"], "string", None, None, None, None)
@@ -184,11 +184,11 @@ def test_rows_of_placebos_stand_where_the_settings_have_them():
     assert ({row.target for row in rows}, [row.chosen for row in rows[3:]]) == ({"Rome"}, [[], [], []])
 
 
-@pytest.mark.parametrize(("strategies", "placebo_of", "said"), [
+@pytest.mark.parametrize(("strategies", "placebo_of", "message"), [
     (["gold", "placebo"], "pseudo", "placebo_of: 'pseudo' is not in strategies, but the placebos there .placebo. need"),
     (["placebo", "placebo"], "pseudo", "names one twice"),
     (["gold"], "placebo", "Input should be 'pseudo', 'gold'"),
 ])  # fmt: skip
-def test_settings_that_do_not_fit_each_other(strategies, placebo_of, said):
-    with pytest.raises(ValueError, match=said):
+def test_settings_that_do_not_fit_each_other(strategies, placebo_of, message):
+    with pytest.raises(ValueError, match=message):
         type(EVIDENCE).model_validate(EVIDENCE.model_dump() | {"strategies": strategies, "placebo_of": placebo_of})

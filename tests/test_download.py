@@ -31,18 +31,18 @@ class Server:
         self.tag, self.obeys = "", True
         self.cuts: list[int] = []
         self.states: list[int] = []
-        self.asked: list[str | None] = []  # ranges
+        self.range_headers: list[str | None] = []
         self.pauses: list[float] = []
 
     def answer(self, to: BaseHTTPRequestHandler) -> None:
-        asked = to.headers.get("Range")
-        self.asked.append(asked)
+        byte_range = to.headers.get("Range")
+        self.range_headers.append(byte_range)
         if self.states:
             to.send_response(self.states.pop(0))
             to.end_headers()
             return
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
-        part = bool(asked) and self.ranges and (not self.obeys or to.headers.get("If-Range") in (None, self.tag))
+        start = int(byte_range.removeprefix("bytes=").rstrip("-")) if byte_range else 0
+        part = bool(byte_range) and self.ranges and (not self.obeys or to.headers.get("If-Range") in (None, self.tag))
         rest = self.body[start:] if part else self.body
         to.send_response(206 if part else 200)
         if part:
@@ -52,9 +52,9 @@ class Server:
         if self.tag:
             to.send_header("ETag", self.tag)
         to.end_headers()
-        for at in range(0, len(rest := rest[: self.cuts.pop(0)] if self.cuts else rest), 2**16):
+        for offset in range(0, len(rest := rest[: self.cuts.pop(0)] if self.cuts else rest), 2**16):
             try:
-                to.wfile.write(rest[at : at + 2**16])
+                to.wfile.write(rest[offset : offset + 2**16])
             except ConnectionError:  # the other side has enough
                 return
 
@@ -82,21 +82,21 @@ def test_a_cut_download_goes_on_where_it_stopped(server):
     server.cuts = [1_000_000, 500_000]
     for _ in range(2):  # the second time from the cache
         assert get(server) == BODY
-    assert server.asked == [None, "bytes=1000000-", "bytes=1500000-"]
+    assert server.range_headers == [None, "bytes=1000000-", "bytes=1500000-"]
     assert server.pauses == [1.0, 1.0]  # each try got further, so the pause does not grow
 
 
-@pytest.mark.parametrize(("changes", "pin", "asked"), [
+@pytest.mark.parametrize(("changes", "pin", "expected"), [
     ({"ranges": False}, RIGHT, [None, "bytes=1000000-"]),  # the server sends all of it again
     ({}, Pin(None, None), [None, None]),  # nothing could tell another version of the file
     ({"tag": 'W/"a"'}, Pin(None, None), [None, None]),
     ({"tag": '"a"'}, Pin(None, None), [None, "bytes=1000000-"]),
     ({"length": False}, RIGHT, [None, "bytes=1000000-"]),  # only the pinned size tells that it was cut
 ])  # fmt: skip
-def test_a_cut_download_without_ranges_or_a_hash_or_a_length(server, changes, pin, asked):
+def test_a_cut_download_without_ranges_or_a_hash_or_a_length(server, changes, pin, expected):
     vars(server).update(changes, cuts=[1_000_000])
     assert get(server, pin) == BODY
-    assert server.asked == asked
+    assert server.range_headers == expected
 
 
 def test_a_second_call_resumes_what_the_first_left(server):
@@ -105,7 +105,7 @@ def test_a_second_call_resumes_what_the_first_left(server):
         get(server)
     server.cuts = []
     assert get(server) == BODY
-    assert server.asked[-1] == "bytes=700000-"
+    assert server.range_headers[-1] == "bytes=700000-"
 
 
 @pytest.mark.parametrize("obeys", [True, False])
@@ -121,16 +121,16 @@ def test_without_a_hash_another_version_of_the_file_is_never_appended(server, ob
 def test_tries_are_bounded_pauses_grow_and_the_remedy_is_named(server):
     server.states = [503, 500]
     assert get(server) == BODY
-    server.asked.clear()
+    server.range_headers.clear()
     server.pauses.clear()
     server.body, server.states = BODY[::-1], [500] * 100
     with pytest.raises(OSError, match=r"data\.bin.* HTTP 500.*write `path: NAME` for `url`"):
         get(server, Pin(None, 1))
-    assert (len(server.asked), server.pauses) == (downloads.TRIES, [2.0, 4.0, 8.0, 16.0])
+    assert (len(server.range_headers), server.pauses) == (downloads.TRIES, [2.0, 4.0, 8.0, 16.0])
     server.states = [404]
     with pytest.raises(OSError, match="HTTP 404"):
         get(server, Pin(None, 1))
-    assert len(server.asked) == downloads.TRIES + 1, "it fails at once"
+    assert len(server.range_headers) == downloads.TRIES + 1, "it fails at once"
 
 
 def test_a_password_in_an_address_is_never_shown(server, capfd):
@@ -183,20 +183,20 @@ def test_first_fetch_records_a_pin_and_later_ones_hold_to_it(server, sources, tm
     assert (out / "data.bin").read_bytes() == BODY
     assert fetch(source(server), sources=sources, out=out) == []
 
-    for left in cache.root().rglob("complete"):
-        left.unlink()
+    for marker in cache.root().rglob("complete"):
+        marker.unlink()
     server.body = BODY[::-1]
     with pytest.raises(ValueError, match=SHA):
         fetch(source(server), sources=sources, out=out)
     assert (out / "data.bin").read_bytes() == BODY, "the earlier output must be untouched"
 
 
-@pytest.mark.parametrize(("changes", "said"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"size": 14}, None), ({"sha256": "0" * 64}, "expected sha256 000"), ({"size": 3}, "and 3 bytes, got .* 14 bytes"),
     ({"path": "other.tsv"}, r"other\.tsv does not exist"),
 ])  # fmt: skip
-def test_local_files_are_checked_and_not_copied(tmp_path, sources, changes, said):
-    found = Source.model_validate({"format": "own", "files": [LOCAL | changes]})
-    with pytest.raises((ValueError, FileNotFoundError), match=said) if said else nullcontext():
-        fetch(found, sources=sources, out=tmp_path / "raw")
-    assert [path.name for path in tmp_path.glob("raw/*")] == ([] if said else ["files.json"])
+def test_local_files_are_checked_and_not_copied(tmp_path, sources, changes, message):
+    local_source = Source.model_validate({"format": "own", "files": [LOCAL | changes]})
+    with pytest.raises((ValueError, FileNotFoundError), match=message) if message else nullcontext():
+        fetch(local_source, sources=sources, out=tmp_path / "raw")
+    assert [path.name for path in tmp_path.glob("raw/*")] == ([] if message else ["files.json"])

@@ -29,8 +29,8 @@ prepared = partial(prepared_files, format="dpr")
 
 
 def passages(path: Path) -> list[tuple[str, str, str]]:
-    found = check_passages(own.read_passages(path, Columns("passages", {})))
-    return [(passage_id, title, text) for _, passage_id, title, text, _ in found]
+    checked = check_passages(own.read_passages(path, Columns("passages", {})))
+    return [(passage_id, title, text) for _, passage_id, title, text, _ in checked]
 
 
 HEADER = "id\ttext\ttitle\n"
@@ -38,9 +38,9 @@ HEADER = "id\ttext\ttitle\n"
 
 def test_passages_are_quoted_as_in_csv_and_kept_as_given(tmp_path):
     content = '1\t"He said ""no""."\tA\n2\tplain, with, commas\tB "b"\n3\t"two\rlines\u2028 "\tC\n'
-    found = passages(write(tmp_path / "p.tsv", HEADER + content))
+    actual = passages(write(tmp_path / "p.tsv", HEADER + content))
     expected = [("1", "A", 'He said "no".'), ("2", 'B "b"', "plain, with, commas"), ("3", "C", "two\rlines\u2028 ")]
-    assert found == expected
+    assert actual == expected
 
 
 def test_quotes_of_a_tsv_are_text_where_the_first_closes_on_no_line(tmp_path):
@@ -70,8 +70,8 @@ def test_what_follows_damage_in_an_archive_is_not_left_out(tmp_path, change):
     }
     with pytest.raises(ValueError, match=r"p\.tar\.bz2 is truncated, damaged or encrypted"):
         list(file_rows.read_objects(write(tmp_path / "p.tar.bz2", streams[change])))
-    whole = write(tmp_path / "p.tar.bz2", bz2.compress(data[:1024]) + bz2.compress(data[1024:]))
-    assert [row.fields["title"] for row in file_rows.read_objects(whole)] == ["a", "b"]
+    path = write(tmp_path / "p.tar.bz2", bz2.compress(data[:1024]) + bz2.compress(data[1024:]))
+    assert [row.fields["title"] for row in file_rows.read_objects(path)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("start", ["", "\ufeff"])
@@ -116,7 +116,7 @@ def test_a_list_read_in_chunks_of_any_size_is_the_list(tmp_path_factory, items, 
         assert [row.fields for row in file_rows.read_objects(path)] == items
 
 
-@pytest.mark.parametrize(("content", "said"), [
+@pytest.mark.parametrize(("content", "message"), [
     ('[{"a": 1}, {"a": }]', "item 2: malformed JSON"),
     ('[{"a": 1},\n{"a": 1}\n{"a": 2}]', "item 3: malformed JSON"),
     ('[{"a": 1},\n{"a": "unfinished', "item 2: malformed JSON"),
@@ -131,9 +131,9 @@ def test_a_list_read_in_chunks_of_any_size_is_the_list(tmp_path_factory, items, 
     (b'{"a": 1}\n{"a": "\xe9"}\n', "line 2: byte 0xe9 is not UTF-8"),
 ])  # fmt: skip
 @pytest.mark.parametrize("chunk", [3, 1 << 20])
-def test_bad_json_is_refused_with_file_and_row(tmp_path, content, said, chunk, monkeypatch):
+def test_bad_json_is_refused_with_file_and_row(tmp_path, content, message, chunk, monkeypatch):
     monkeypatch.setattr(file_rows, "CHUNK", chunk)
-    with pytest.raises(ValueError, match=rf"x\.json, {said}"):
+    with pytest.raises(ValueError, match=rf"x\.json, {message}"):
         list(file_rows.read_objects(write(tmp_path / "x.json", content)))
 
 
@@ -148,8 +148,8 @@ def test_a_long_list_is_never_held_whole(tmp_path):
 
 
 def context(passage_id: str, **more: Any) -> dict[str, Any]:
-    own = {"title": "T", "text": f"Text of {passage_id}.", "score": 1000, "title_score": 1, "passage_id": passage_id}
-    return own | more
+    fields = {"title": "T", "text": f"Text of {passage_id}.", "score": 1000, "title_score": 1, "passage_id": passage_id}
+    return fields | more
 
 
 ITEMS: list[dict[str, Any]] = [
@@ -241,10 +241,10 @@ def test_questions_without_passages_get_the_one_that_was_cut_from_their_gold_pag
     rows_of = [f"{i}\t{text}\t{title}\n" for i, text, title in zip("abcde", texts, titles, strict=True)]
     write(tmp_path / "p.tsv", HEADER + "".join(rows_of))
     write(tmp_path / "q.qa.csv", "when?\t['1901']\nwho?\t['Ada']\nwhat?\t['x']\nhow?\t['slow']\n")
-    of = {"set": "nq", "split": "test"}
-    files = [OF_PASSAGES, {"kind": "questions", "path": "q.qa.csv", **of}]
-    records, report = prepared(tmp_path, *files, {"kind": "gold_info", "path": "info.json", **of}, format="dpr")
-    assert [(found.question_id, found.passage_id, found.role, found.gold) for found in rows(records, "contexts")] == [
+    nq_test = {"set": "nq", "split": "test"}
+    files = [OF_PASSAGES, {"kind": "questions", "path": "q.qa.csv", **nq_test}]
+    records, report = prepared(tmp_path, *files, {"kind": "gold_info", "path": "info.json", **nq_test}, format="dpr")
+    assert [(row.question_id, row.passage_id, row.role, row.gold) for row in rows(records, "contexts")] == [
         ("nq/test:1", "c", "positive", [Span(29, 33)]), ("nq/test:4", "e", "positive", [Span(7, 11)]),
     ]  # fmt: skip
     assert (report["sets"]["nq/test"]["without_positive"], report["sets"]["nq/test"]["with_gold"]) == (2, 2)
@@ -260,13 +260,13 @@ def test_contexts_without_a_passage_are_left_out_and_counted_up_to_a_limit(tmp_p
     write(tmp_path / "x.json", [item])
     write(tmp_path / "g.jsonl", json.dumps({**GOLD, "passage_id": "9"}))  # of a passage that is left out
     if limit < 0.75:
-        said = r"x\.json, item 1: positive 1: passage id '9' is not .* prepare.add_context_.* 3 of 4 contexts left out"
-        with pytest.raises(ValueError, match=said):
+        error = r"x\.json, item 1: positive 1: passage id '9' is not .* prepare.add_context_.* 3 of 4 contexts left out"
+        with pytest.raises(ValueError, match=error):
             prepared(tmp_path, OF_PASSAGES, FILE, odd_rows=limit)
         return
     records, report = prepared(tmp_path, OF_PASSAGES, FILE, OF_GOLD, odd_rows=limit)
     assert grades(records) == {}, "scores of DPR's files are no grades"
-    assert [(found.passage_id, found.role) for found in rows(records, "contexts")] == [("1", "positive")]
+    assert [(row.passage_id, row.role) for row in rows(records, "contexts")] == [("1", "positive")]
     odd = report["odd_rows"]["contexts left out"]
     assert (odd["count"], odd["of"], ["'9'" in odd["first"][0], "'8'" in odd["first"][1]]) == (3, 4, [True, True])
 
@@ -286,22 +286,22 @@ class TestRealFiles:
         file = {"kind": "training", "path": "nq-dev-5.json.gz", "set": "nq", "split": "dev", "rows": 5}
         records, report = prepared(tmp_path, file, sources=SHARED / "dpr-sample", add_context_passages=True)
         assert (report["passages"], report["contexts_with_other_text"]) == (751, 0)
-        given = json.loads(gzip.decompress((SHARED / "dpr-sample" / "nq-dev-5.json.gz").read_bytes()))
-        lists = [(item[f"{role}_ctxs"], role) for item in given for role in ("positive", "negative", "hard_negative")]
-        expected = [(one["passage_id"], role, n) for of_role, role in lists for n, one in enumerate(of_role)]
+        items = json.loads(gzip.decompress((SHARED / "dpr-sample" / "nq-dev-5.json.gz").read_bytes()))
+        lists = [(item[f"{role}_ctxs"], role) for item in items for role in ("positive", "negative", "hard_negative")]
+        expected = [(passage["passage_id"], role, n) for of_role, role in lists for n, passage in enumerate(of_role)]
         assert [(c.passage_id, c.role, c.order) for c in rows(records, "contexts")] == expected
 
     def test_squad_open(self, tmp_path):
         files: list[dict[str, Any]] = [{"kind": "passages", "path": "psgs.tsv.gz", "rows": 4496}]
         for split, count in (("train", 11_877), ("dev", 4_961)):
-            at = {"set": "squad", "split": split}
-            files.append({"kind": "training", "path": f"squad-{split}.json.gz", "rows": count, **at})
-            files.append({"kind": "gold", "path": f"squad-{split}.gold.jsonl.gz", **at})
+            question_set = {"set": "squad", "split": split}
+            files.append({"kind": "training", "path": f"squad-{split}.json.gz", "rows": count, **question_set})
+            files.append({"kind": "gold", "path": f"squad-{split}.gold.jsonl.gz", **question_set})
         records, report = prepared(tmp_path, *files, sources=SHARED / "squad-open")
         assert report["sets"]["squad/train"]["with_gold"] == 11_877
         assert report["sets"]["squad/dev"]["with_gold"] == 4_961
         texts = {p.id: p.text for p in rows(records, "passages")}
         answers = {q.id: q.answers for q in rows(records, "questions")}
-        for found in rows(records, "contexts"):
-            for span in found.gold:
-                assert texts[found.passage_id][span.start : span.end] in answers[found.question_id]
+        for row in rows(records, "contexts"):
+            for span in row.gold:
+                assert texts[row.passage_id][span.start : span.end] in answers[row.question_id]

@@ -45,11 +45,11 @@ def run(passages, model, out, settings=SETTINGS):
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 120))
 def test_batches_hold_every_text_once_within_the_budget(lengths, budget):
-    found = [list(batch) for batch in batches(lengths, budget)]
-    assert sorted(i for batch in found for i in batch) == list(range(len(lengths)))
-    for batch in found:
+    grouped = [list(batch) for batch in batches(lengths, budget)]
+    assert sorted(i for batch in grouped for i in batch) == list(range(len(lengths)))
+    for batch in grouped:
         assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
-    assert [lengths[i] for batch in found for i in batch] == sorted(lengths, reverse=True)
+    assert [lengths[i] for batch in grouped for i in batch] == sorted(lengths, reverse=True)
 
 
 def test_every_row_is_its_passage_encoded_alone(passages, model, tmp_path):
@@ -85,8 +85,8 @@ def test_an_arm_with_the_same_passage_encoder_encodes_nothing(passages, model, t
 
 @pytest.mark.parametrize("change", ["model", "passages", "settings"])
 def test_anything_that_decides_bytes_makes_new_vectors_and_leaves_the_old(change, passages, model, tmp_path):
-    before = run(passages, model, tmp_path / "vectors")
-    kept = small.files_of(cache.root())
+    old_files = run(passages, model, tmp_path / "vectors")
+    old_cache = small.files_of(cache.root())
     settings = SETTINGS
     if change == "model":
         model = small.write_model(tmp_path / "other", seed=1)
@@ -94,24 +94,24 @@ def test_anything_that_decides_bytes_makes_new_vectors_and_leaves_the_old(change
         tables.write(passages, Passage, reversed(small.passages()))
     else:
         settings = SETTINGS.model_copy(update={"token_budget": 32})
-    assert run(passages, model, tmp_path / "vectors", settings)["vectors.json"] != before["vectors.json"]
+    assert run(passages, model, tmp_path / "vectors", settings)["vectors.json"] != old_files["vectors.json"]
     now = small.files_of(cache.root())
-    assert {name: now[name] for name in kept} == kept  # nothing was written through a link
-    assert len(now) > len(kept)
+    assert {name: now[name] for name in old_cache} == old_cache  # nothing was written through a link
+    assert len(now) > len(old_cache)
 
 
 def test_a_run_goes_on_with_what_a_killed_one_left(passages, model, tmp_path):
-    """Of three shards the first is whole, the second half written under a name of its own, the third cut off."""
-    before = run(passages, model, tmp_path / "one")
+    """The first of three shards is whole, the second half written under a name of its own, the third cut off."""
+    undisturbed = run(passages, model, tmp_path / "one")
     first, second, third = sorted(cache.root().rglob("vectors-*.npy"))
-    content, made = third.read_bytes(), first.stat().st_mtime_ns
+    content, first_time = third.read_bytes(), first.stat().st_mtime_ns
     third.unlink()
     third.write_bytes(content[: len(content) // 2])
     ended = subprocess.Popen(["true"])
     ended.wait()
     second.rename(second.with_name(f".{second.name}.{ended.pid}.tmp"))
-    assert run(passages, model, tmp_path / "two") == before
-    assert first.stat().st_mtime_ns == made
+    assert run(passages, model, tmp_path / "two") == undisturbed
+    assert first.stat().st_mtime_ns == first_time
     assert not list(cache.root().rglob("*.tmp"))
 
 
@@ -127,10 +127,10 @@ def test_auto_is_what_suits_the_device_and_stands_in_the_manifest(passages, mode
     default = encoding.resolve_auto(Encode(**load(ROOT / "params.yaml")["encode"]))
     assert default == Encode(shard_passages=32_768, window_passages=4_096, token_budget=2_048)
     auto = Encode(shard_passages=10, window_passages="auto", token_budget="auto")
-    made = run(passages, model, tmp_path / "auto", auto)
+    auto_files = run(passages, model, tmp_path / "auto", auto)
     numbers = Encode(shard_passages=10, window_passages=10, token_budget=2_048)
-    assert made == run(passages, model, tmp_path / "numbers", numbers)
-    assert json.loads(made["vectors.json"])["encode"] == numbers.model_dump()
+    assert auto_files == run(passages, model, tmp_path / "numbers", numbers)
+    assert json.loads(auto_files["vectors.json"])["encode"] == numbers.model_dump()
     assert encoding.resolve_auto(auto.model_copy(update={"shard_passages": 10_000})).window_passages == 4_096
 
 

@@ -64,7 +64,7 @@ def test_pad():
 
 
 def projection_of(dim: int) -> Projection:
-    """With no weight that it would have from scratch."""
+    """Return a projection with no weight that it would have from scratch."""
     projection = Projection([DenseShape(in_features=dim, out_features=dim)])
     generator = torch.Generator().manual_seed(5)
     for weight in projection.parameters():
@@ -76,9 +76,9 @@ def test_a_projection_gives_vectors_that_are_not_rounded_to_bfloat16():
     projection = projection_of(8)
     states = torch.randn(4, 8, generator=torch.Generator().manual_seed(1))
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        found = projection(states)
-    assert found.dtype == torch.float32
-    assert not torch.equal(found, found.bfloat16().float())
+        vectors = projection(states)
+    assert vectors.dtype == torch.float32
+    assert not torch.equal(vectors, vectors.bfloat16().float())
 
 
 def test_the_base_is_the_same_in_another_process_without_the_offline_switch(toy, tmp_path):

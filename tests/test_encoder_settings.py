@@ -86,9 +86,9 @@ def write_model(folder: Path, name: str, *, pooling="mean", dense=(), normalise=
     return folder
 
 
-def make(folder: Path, model: Path, asked=AUTO) -> Path:
+def make(folder: Path, model: Path, settings=AUTO) -> Path:
     base = BASE.model_copy(update={"model": str(model)})
-    make_base(folder, folder / "base", base=base, settings=asked, expected=model_files(str(model)))
+    make_base(folder, folder / "base", base=base, settings=settings, expected=model_files(str(model)))
     return folder / "base"
 
 
@@ -135,10 +135,10 @@ def test_what_a_model_does_not_say_is_as_dpr_has_it_and_what_is_asked_for_wins(t
     silent = write_plain(tmp_path / "model", "bert")
     pair = ResolvedSettings(pooling="mean", shared=True, question_tokens=40, passage_tokens=40)
     assert settings_of(make(tmp_path, silent)) == pair
-    asked = {"pooling": "cls", "similarity": "cosine", "title": "none", "question_tokens": 12}
-    asked["prompts"] = Prompts(question="q: ", passage="p: ")
-    base = make(tmp_path / "asked", silent, AUTO.model_copy(update=asked))
-    assert settings_of(base) == pair.model_copy(update=asked)
+    changes = {"pooling": "cls", "similarity": "cosine", "title": "none", "question_tokens": 12}
+    changes["prompts"] = Prompts(question="q: ", passage="p: ")
+    base = make(tmp_path / "asked", silent, AUTO.model_copy(update=changes))
+    assert settings_of(base) == pair.model_copy(update=changes)
     passage = load(base, "passage")
     assert passage.passage_ids(["Alman"], ["x"]) == [passage.tokenizer("p: x")["input_ids"]]
     titled = load(base, "passage", AUTO.model_copy(update={"title": "pair"}))
@@ -147,30 +147,30 @@ def test_what_a_model_does_not_say_is_as_dpr_has_it_and_what_is_asked_for_wins(t
     ]  # fmt: skip
     with pytest.raises(ValueError, match=r"encoder\.question_tokens must not exceed the 40 positions"):
         make(tmp_path / "long", silent, AUTO.model_copy(update={"question_tokens": 41}))
-    asked["prompts"] = Prompts(question="long walks " * 6, passage="")
+    changes["prompts"] = Prompts(question="long walks " * 6, passage="")
     with pytest.raises(ValueError, match=r"encoder\.prompts: 'long .* fills the 12 tokens of a question; shorten it"):
-        make(tmp_path / "full", silent, AUTO.model_copy(update=asked))
+        make(tmp_path / "full", silent, AUTO.model_copy(update=changes))
 
 
 def test_a_base_keeps_the_default_prompt_lower_case_and_lengths_by_side(tmp_path):
     model = write_model(tmp_path / "model", "bert", max_seq_length=24)
     change(model, "config_sentence_transformers.json", prompts={"all": "t: "}, default_prompt_name="all")
     change(model, "sentence_bert_config.json", do_lower_case=True, query_length=10, max_seq_length=20)
-    found = settings_of(make(tmp_path, model))
-    assert found.prompts == Prompts(question="t: ", passage="t: ")
-    assert (found.question_tokens, found.passage_tokens) == (10, 20)
+    settings = settings_of(make(tmp_path, model))
+    assert settings.prompts == Prompts(question="t: ", passage="t: ")
+    assert (settings.question_tokens, settings.passage_tokens) == (10, 20)
     passage = load(tmp_path / "base", "passage")
     assert passage.question_ids(["WHO"]) == [passage.tokenizer("t: who")["input_ids"]]
     assert json.loads((tmp_path / "base/passage_encoder/sentence_bert_config.json").read_text())["do_lower_case"]
 
 
 def change(folder: Path, file: str, **values) -> None:
-    found = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
-    (folder / file).write_text(json.dumps(found | values))
+    config = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
+    (folder / file).write_text(json.dumps(config | values))
 
 
 def change_or_rename(folder: Path, file: str | None, values: dict) -> None:
-    """Without a file, the values are old and new names of files."""
+    """Change the values of a file or, without one, rename files from old names to new ones."""
     if file is not None:
         change(folder, file, **values)
         return
@@ -182,7 +182,7 @@ POOLING, DENSE, MODEL = "1_Pooling/config.json", "2_Dense/config.json", "config_
 OLD = {"pooling_mode": None, "pooling_mode_mean_tokens": True}
 
 
-@pytest.mark.parametrize(("file", "values", "said"), [
+@pytest.mark.parametrize(("file", "values", "message"), [
     (POOLING, {**OLD, "pooling_mode_cls_token": True}, "pools by mean_tokens and cls_token"),
     (POOLING, {**OLD, "pooling_mode_mean_tokens": False, "pooling_mode_max_tokens": True}, "pools by max_tokens;"),
     (POOLING, {"include_prompt": False}, rf"{POOLING}: include_prompt is false"),
@@ -191,24 +191,24 @@ OLD = {"pooling_mode": None, "pooling_mode_mean_tokens": True}
     (None, {"2_Dense/model.safetensors": "2_Dense/pytorch_model.bin"}, r"2_Dense/model\.safetensors: is not there"),
     (None, {POOLING: "1_Pooling/lost.json"}, f"{POOLING}: is not there"),
 ])  # fmt: skip
-def test_settings_that_cannot_be_followed_are_refused_by_name(tmp_path, file, values, said):
+def test_settings_that_cannot_be_followed_are_refused_by_name(tmp_path, file, values, message):
     model = write_model(tmp_path / "model", "bert", dense=(12,), prompts=PROMPTS)
     change_or_rename(model, file, values)
-    with pytest.raises(ValueError, match=said) as error:
+    with pytest.raises(ValueError, match=message) as error:
         make(tmp_path, model)
     assert str(model) in str(error.value)
     assert not (tmp_path / "base").exists()
 
 
-@pytest.mark.parametrize(("edit", "said"), [
-    (lambda found: [*found, {"path": "4", "type": "custom.Whiten"}], r"holds custom\.Whiten, which is no class"),
-    (lambda found: [*found[:2], *found[1:]], r"Pooling in 1_Pooling, \S*Pooling in 1_Pooling, \S*Dense"),
-    (lambda found: [{"path": ""}], r"modules\.json: 0\.type: Field required"),
+@pytest.mark.parametrize(("edit", "message"), [
+    (lambda modules: [*modules, {"path": "4", "type": "custom.Whiten"}], r"holds custom\.Whiten, which is no class"),
+    (lambda modules: [*modules[:2], *modules[1:]], r"Pooling in 1_Pooling, \S*Pooling in 1_Pooling, \S*Dense"),
+    (lambda modules: [{"path": ""}], r"modules\.json: 0\.type: Field required"),
 ])  # fmt: skip
-def test_modules_that_are_not_known_are_refused_by_name(tmp_path, edit, said):
+def test_modules_that_are_not_known_are_refused_by_name(tmp_path, edit, message):
     model = write_model(tmp_path / "model", "bert", dense=(12,))
     (model / "modules.json").write_text(json.dumps(edit(json.loads((model / "modules.json").read_text()))))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         read_description(str(model))
 
 
@@ -225,28 +225,28 @@ def test_modules_that_are_not_known_are_refused_by_name(tmp_path, edit, said):
 def test_a_folder_is_checked_with_the_settings_before_anything_runs(tmp_path, file, values, key):
     model = write_model(tmp_path / "model", "bert", dense=(12,))
     change_or_rename(model, file, values)
-    asked = {"passage_tokens": 32, "prompts": {"question": "query: ", "passage": ""}}
-    assert refused_key(model, asked) == key
+    changes = {"passage_tokens": 32, "prompts": {"question": "query: ", "passage": ""}}
+    assert refused_key(model, changes) == key
 
 
-@pytest.mark.parametrize(("form", "pooling", "asked", "key"), [
+@pytest.mark.parametrize(("form", "pooling", "changes", "key"), [
     ("$A", "lasttoken", {}, "encoder.pooling"),
     ("$A", "mean", {"pooling": "last"}, "encoder.pooling"),
     ("$A <end>", "mean", {"pooling": "last"}, None),
     ("$A <end>", "mean", {"title": "pair"}, "encoder.title"),
 ])  # fmt: skip
-def test_last_needs_a_token_that_ends_a_text_and_pair_one_between(tmp_path, monkeypatch, form, pooling, asked, key):
+def test_last_needs_a_token_that_ends_a_text_and_pair_one_between(tmp_path, monkeypatch, form, pooling, changes, key):
     kind, config, _, _, tokens = MODELS["qwen3"]
     monkeypatch.setitem(MODELS, "qwen3", (kind, config, form, form.replace("$A", "$A $B"), tokens))
-    assert refused_key(write_model(tmp_path / "model", "qwen3", pooling=pooling), asked) == key
+    assert refused_key(write_model(tmp_path / "model", "qwen3", pooling=pooling), changes) == key
 
 
-def refused_key(model: Path, asked: dict) -> str | None:
+def refused_key(model: Path, changes: dict) -> str | None:
     """Return the key that `configs` refuses where a base, two arms and two hops start from the model."""
     values = load_settings(ROOT / "params.yaml")
     values["collections"] = {"atlas": values["collections"]["atlas"]}
     values["base"]["model"] = str(model)
-    values["encoder"] |= asked
+    values["encoder"] |= changes
     values["evidence"]["positive"] = values["examples"]["positive"] = "each"
     values["multihop"] = {"mdr": {"of": "eadpr", "init": "base"}}
     try:
@@ -270,28 +270,28 @@ def test_a_default_prompt_that_is_of_questions_stands_before_no_passage(tmp_path
 
 
 def test_a_model_of_the_hub_is_asked_at_its_revision(tmp_path, monkeypatch):
-    model, asked = write_model(tmp_path / "model", "bert", dense=(12,), prompts=PROMPTS), set()
+    model, requests = write_model(tmp_path / "model", "bert", dense=(12,), prompts=PROMPTS), set()
 
     def download(name, file, *, revision):
-        asked.add((name, revision))
+        requests.add((name, revision))
         if not (model / file).exists():
             raise EntryNotFoundError(file)
         return str(model / file)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    found = read_description("org/name", "v2", setting="base.model")
-    assert found == read_description(str(model))._replace(dense=found.dense)
-    assert asked == {("org/name", "v2")}
+    description = read_description("org/name", "v2", setting="base.model")
+    assert description == read_description(str(model))._replace(dense=description.dense)
+    assert requests == {("org/name", "v2")}
     monkeypatch.undo()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ValueError, match=r"base\.model: org/name: no hub says whether it has encoder\.json"):
         read_description("org/name", setting="base.model")
 
 
-@pytest.mark.parametrize(("write", "brought", "whole"), [
+@pytest.mark.parametrize(("write", "brought", "complete"), [
     (write_plain, [], False), (write_plain, [".gitattributes"], True), (write_model, [], True),
 ])  # fmt: skip
-def test_a_model_that_others_cached_whole_is_described_without_a_hub(tmp_path, monkeypatch, write, brought, whole):
+def test_a_model_that_others_cached_whole_is_described_without_a_hub(tmp_path, monkeypatch, write, brought, complete):
     """Files that are not there are known to be missing where all were downloaded, or by sentence-transformers."""
     snapshot = write(tmp_path / "models--org--name" / "snapshots" / ("a" * 40), "bert")
     for name in brought:
@@ -300,7 +300,7 @@ def test_a_model_that_others_cached_whole_is_described_without_a_hub(tmp_path, m
     (tmp_path / "models--org--name" / "refs" / "main").write_text("a" * 40)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    if whole:
+    if complete:
         assert read_description("org/name").settings == read_description(str(snapshot)).settings
     else:
         with pytest.raises(ValueError, match=r"org/name: no hub says whether it has encoder\.json"):

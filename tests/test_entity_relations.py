@@ -35,9 +35,9 @@ def write_facts(folder: Path) -> list[Path]:
     """P19 and P413 of people 0 to 39, P20 of people 20 to 59, P740 of bands."""
     folder.mkdir(parents=True, exist_ok=True)
     people = {"P19": range(40), "P413": range(40), "P20": range(20, 60)}
-    stated = {of: [(f"Person {i}", f"{of} of {i}") for i in numbers] for of, numbers in people.items()}
+    stated = {relation: [(f"Person {i}", f"{relation} of {i}") for i in ids] for relation, ids in people.items()}
     stated["P740"] = [(f"Band {i}", "Rome") for i in range(20)]
-    return [write(folder / f"{of}.jsonl", facts_of(of, facts)) for of, facts in stated.items()]
+    return [write(folder / f"{relation}.jsonl", facts_of(relation, facts)) for relation, facts in stated.items()]
 
 
 def asked_of(paths, facts=FACTS):
@@ -46,35 +46,35 @@ def asked_of(paths, facts=FACTS):
 
 
 def by_set(questions):
-    found = defaultdict(list)
+    sets = defaultdict(list)
     for question in questions:
         for name in (f"{question.set}/{question.split}", *question.also):
-            found[name].append(question)
-    return found
+            sets[name].append(question)
+    return sets
 
 
 def test_seen_relations_are_parted_80_10_10_and_a_tenth_of_the_unseen_ones_is_for_testing(tmp_path):
-    found = by_set(asked_of(write_facts(tmp_path)))
-    sizes = {name: Counter(question.relation for question in of_set) for name, of_set in found.items()}
+    sets = by_set(asked_of(write_facts(tmp_path)))
+    sizes = {name: Counter(question.relation for question in questions) for name, questions in sets.items()}
     assert sizes["trex-seen/train"] == {"P19": 32, "P413": 32}
     assert sizes["trex-seen/dev"] == sizes["trex-seen/test"] == {"P19": 4, "P413": 4}
     assert sizes["trex-unseen/test"] == {"P20": 4, "P740": 2}
-    assert all(re.fullmatch(ALL_SETS, name) for name in found)
+    assert all(re.fullmatch(ALL_SETS, name) for name in sets)
 
 
 def test_the_four_sets_follow_relation_and_subject(tmp_path):
-    found = by_set(asked_of(write_facts(tmp_path)))
-    trained = {question.subject for question in found["trex-seen/train"]}
+    sets = by_set(asked_of(write_facts(tmp_path)))
+    trained = {question.subject for question in sets["trex-seen/train"]}
     for kind, relations in (("seen", {"P19", "P413"}), ("unseen", {"P20", "P740"})):
         for entity in ("known", "new"):
-            for question in found[f"trex-{kind}-{entity}/test"]:
+            for question in sets[f"trex-{kind}-{entity}/test"]:
                 assert question.relation in relations
                 assert (question.subject in trained) == (entity == "known")
-    tested = {question.id for question in found["trex-seen/test"]}
-    assert {q.id for q in (*found["trex-seen-known/test"], *found["trex-seen-new/test"])} == tested
-    known = Counter(q.relation for q in found["trex-unseen-known/test"])
-    assert known == {"P20": 4}, "at most 4 per relation; no band is asked about in training"
-    assert len(found["trex-unseen-new/test"]) == 8
+    tested = {question.id for question in sets["trex-seen/test"]}
+    assert {q.id for q in (*sets["trex-seen-known/test"], *sets["trex-seen-new/test"])} == tested
+    per_relation = Counter(q.relation for q in sets["trex-unseen-known/test"])
+    assert per_relation == {"P20": 4}, "at most 4 per relation; no band is asked about in training"
+    assert len(sets["trex-unseen-new/test"]) == 8
 
 
 def test_a_question_is_its_relations_template_with_all_objects_of_the_subject(tmp_path):
@@ -102,8 +102,8 @@ def prepared(tmp_path, *files, passages=PASSAGES, **sections):
 def test_facts_become_records_that_are_in_several_sets(tmp_path):
     files = [{"kind": "facts", "path": path.name} for path in write_facts(tmp_path)]
     records, report = prepared(tmp_path, *files, facts=FACTS)
-    assert {name: of["questions"] for name, of in report["sets"].items()} == {
-        name: len(of_set) for name, of_set in by_set(asked_of([tmp_path / f["path"] for f in files])).items()
+    assert {name: counts["questions"] for name, counts in report["sets"].items()} == {
+        name: len(questions) for name, questions in by_set(asked_of([tmp_path / f["path"] for f in files])).items()
     }
     members, names = records / "question_sets.parquet", ("trex-seen/train", "trex-seen/test")
     trained, tested = (set(read_question_ids(members, [name])) for name in names)
@@ -122,11 +122,11 @@ def test_a_zip_of_entity_questions_is_read_where_it_is(tmp_path):
     write(tmp_path / "P17.dev.json.gz", gzip.compress(json.dumps(ITEMS, indent=4).encode()))
     files = [{"kind": "entity_questions", "path": name} for name in ("dataset.zip", "P17.dev.json.gz")]
     records, _ = prepared(tmp_path, *files)
-    found = rows(records, "questions")
-    assert [(q.id.removeprefix("entity-questions/"), q.relation) for q in found] == [
+    questions = rows(records, "questions")
+    assert [(q.id.removeprefix("entity-questions/"), q.relation) for q in questions] == [
         ("dev:1", "P19"), ("dev:2", "P19"), ("test:1", "P20"), ("test:2", "P20"), ("dev:3", "P17"), ("dev:4", "P17"),
     ]  # fmt: skip
-    assert [(q.question, q.answers) for q in found] == [(item["question"], item["answers"]) for item in ITEMS] * 3
+    assert [(q.question, q.answers) for q in questions] == [(item["question"], item["answers"]) for item in ITEMS] * 3
 
 
 def write_paq(path: Path, generated: list[list[str]]) -> Path:
@@ -145,7 +145,7 @@ def naive_sample(generated, settings):
     for n, passages in enumerate(generated, start=1):
         for passage in dict.fromkeys(passages):
             of_passage[passage].append(n)
-    enough = [p for p, asked in of_passage.items() if len(asked) >= settings.min_questions]
+    enough = [p for p, numbers in of_passage.items() if len(numbers) >= settings.min_questions]
     return sorted(enough, key=lambda p: digest(str(settings.seed), p))[: settings.passages], of_passage
 
 
@@ -157,20 +157,20 @@ def naive_sample(generated, settings):
 )
 def test_the_sample_is_that_of_a_naive_loop(tmp_path_factory, generated, least, most):
     paq = Paq(min_questions=least, passages=most, seed=3)
-    found = sample_paq(write_paq(tmp_path_factory.mktemp("paq") / "paq.jsonl", generated), paq)
-    drawn, of_passage = naive_sample(generated, paq)
-    asked = [question.contexts[0].passage_id for question in found]
-    assert asked == [passage for passage in drawn if passage in asked], "in the order drawn, each once"
-    assert len({question.row for question in found}) == len(found), "no question is asked of two passages"
-    for question in found:
+    questions = sample_paq(write_paq(tmp_path_factory.mktemp("paq") / "paq.jsonl", generated), paq)
+    sample, of_passage = naive_sample(generated, paq)
+    passage_ids = [question.contexts[0].passage_id for question in questions]
+    assert passage_ids == [passage for passage in sample if passage in passage_ids], "in the order drawn, each once"
+    assert len({question.row for question in questions}) == len(questions), "no question is asked of two passages"
+    for question in questions:
         passage = question.contexts[0].passage_id
         assert question.row in of_passage[passage]
         assert question.answers == [f"{passage} span", "filtered"]
-        taken = [p for p in generated[question.row - 1] if p in drawn]
-        assert drawn.index(passage) == min(map(drawn.index, taken))
-    for passage in set(drawn) - set(asked):
+        candidates = [p for p in generated[question.row - 1] if p in sample]
+        assert sample.index(passage) == min(map(sample.index, candidates))
+    for passage in set(sample) - set(passage_ids):
         assert all(
-            any(drawn.index(p) < drawn.index(passage) for p in generated[n - 1] if p in drawn)
+            any(sample.index(p) < sample.index(passage) for p in generated[n - 1] if p in sample)
             for n in of_passage[passage]
         )
 
@@ -181,7 +181,7 @@ def test_paq_is_parted_70_15_15_with_its_passages_as_positives(tmp_path):
     passages = "id\ttitle\ttext\n" + "".join(f"{name}\tT\t{name} span.\n" for name in names)
     paq = PAQ.model_copy(update={"passages": 20})
     records, report = prepared(tmp_path, {"kind": "paq", "path": "paq.jsonl"}, passages=passages, paq=paq)
-    sizes = {name: of["questions"] for name, of in report["sets"].items()}
+    sizes = {name: counts["questions"] for name, counts in report["sets"].items()}
     assert sizes == {"paq/train": 14, "paq/dev": 3, "paq/test": 3}
     contexts = rows(records, "contexts")
     assert len({context.passage_id for context in contexts}) == 20

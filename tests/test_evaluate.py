@@ -32,7 +32,7 @@ def by_arm(tmp_path_factory):
     return {name: evaluated(folder, name) for name in RANKINGS}
 
 
-def of(rows, question_set, metric):
+def values(rows, question_set, metric):
     return {row.question_id: row.value for row in rows if (row.question_set, row.metric) == (question_set, metric)}
 
 
@@ -63,7 +63,7 @@ NDCG_OF_Q4 = (1 + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))
 ])  # fmt: skip
 def test_outcomes_by_hand(by_arm, arm, question_set, metric, expected):
     rows, report = by_arm[arm]
-    assert of(rows, question_set, metric) == pytest.approx(expected)
+    assert values(rows, question_set, metric) == pytest.approx(expected)
     assert report[question_set][metric] == pytest.approx(sum(expected.values()) / len(expected), abs=1e-6)
 
 
@@ -84,9 +84,9 @@ def test_yes_and_no_are_judged_by_passage_id(inputs):
     passages[3] = passages[3]._replace(text="Yes.")
     tables.write(inputs / "records/passages.parquet", Passage, passages)
     rows, report = evaluated(inputs, "dpr")
-    assert of(rows, "main/dev", "mrr3")["q1"] == pytest.approx(1 / 3)
-    assert [of(rows, "main/dev", f"top{k}")["q1"] for k in (1, 2, 5)] == [0, 0, 1]
-    assert of(rows, "main/dev", "recall2")["q1"] == 0
+    assert values(rows, "main/dev", "mrr3")["q1"] == pytest.approx(1 / 3)
+    assert [values(rows, "main/dev", f"top{k}")["q1"] for k in (1, 2, 5)] == [0, 0, 1]
+    assert values(rows, "main/dev", "recall2")["q1"] == 0
     assert report["main/dev"]["n_without_answers"] == 2
     assert "n_unjudged" not in report["main/dev"]
 
@@ -96,35 +96,35 @@ def test_supporting_passages_are_all_to_be_found_and_are_relevant_without_positi
     ranked = [Ranked("q4", passage_id, rank, 10.0 - rank) for rank, passage_id in enumerate(("p4", "p1", "p5"), 1)]
     tables.write(inputs / "rankings" / "dpr" / "evaluate.parquet", Ranked, ranked)
     rows, _ = evaluated(inputs, "dpr")
-    assert (of(rows, "main/dev", "all2"), of(rows, "main/dev", "all3")) == ({"q4": 0}, {"q4": 1})
+    assert (values(rows, "main/dev", "all2"), values(rows, "main/dev", "all3")) == ({"q4": 0}, {"q4": 1})
     # Of p1 and p5 dpr has p1 among the first two.
     rest = [row for row in POSITIVES if row.question_id != "q4"]
     tables.write(inputs / "positives" / "positives.parquet", Positive, rest)
     rows, _ = evaluated(inputs, "dpr")
-    assert of(rows, "main/dev", "recall2")["q4"] == 0.5
+    assert values(rows, "main/dev", "recall2")["q4"] == 0.5
 
 
 def test_awareness_is_the_share_of_pairs_with_ties_against(by_arm):
     """dpr in main/dev: q1 aware, q2 a tie, q4 aware once and once cut; by evidence q1 not, q4 aware."""
     _, report = by_arm["dpr"]
-    found = report["main/dev"]
-    assert found["aa"] == pytest.approx(2 / 3, abs=1e-6)
-    assert (found["n_aa"], found["n_aa_cut"]) == (3, 1)
-    assert (found["aa_evidence"], found["n_aa_evidence"], found["n_aa_evidence_cut"]) == (0.5, 2, 1)
-    assert found["score_difference"] == 0.25  # of -0.5 and 1
+    scores = report["main/dev"]
+    assert scores["aa"] == pytest.approx(2 / 3, abs=1e-6)
+    assert (scores["n_aa"], scores["n_aa_cut"]) == (3, 1)
+    assert (scores["aa_evidence"], scores["n_aa_evidence"], scores["n_aa_evidence_cut"]) == (0.5, 2, 1)
+    assert scores["score_difference"] == 0.25  # of -0.5 and 1
 
 
 def test_the_macro_average_counts_every_relation_alike(inputs):
     """Top-2 of dpr: q1 1 and q2 0 of P19, q3 1 of P20, q4 0 of P30. Pairs: q1 aware, q2 not; q4 aware; none of P20."""
-    of = zip(QUESTIONS, ("P19", "P19", "P20", "P30", None), strict=True)
-    tables.write(inputs / "records/questions.parquet", Question, [row._replace(relation=name) for row, name in of])
+    pairs = zip(QUESTIONS, ("P19", "P19", "P20", "P30", None), strict=True)
+    tables.write(inputs / "records/questions.parquet", Question, [row._replace(relation=name) for row, name in pairs])
     _, report = evaluated(inputs, "dpr")
-    found = report["main/dev"]
-    assert (found["top2"], found["macro"]["top2"]) == (0.5, 0.5)
-    assert (found["top5"], found["macro"]["top5"]) == (0.75, pytest.approx((0.5 + 1 + 1) / 3, abs=1e-6))
-    assert (found["aa"], found["macro"]["aa"]) == (pytest.approx(2 / 3, abs=1e-6), (0.5 + 1) / 2)
-    assert found["macro"]["recall2"] == pytest.approx((0 + 1 + 1 / 3) / 3, abs=1e-6)
-    assert found["macro"]["relations"] == 3
+    scores = report["main/dev"]
+    assert (scores["top2"], scores["macro"]["top2"]) == (0.5, 0.5)
+    assert (scores["top5"], scores["macro"]["top5"]) == (0.75, pytest.approx((0.5 + 1 + 1) / 3, abs=1e-6))
+    assert (scores["aa"], scores["macro"]["aa"]) == (pytest.approx(2 / 3, abs=1e-6), (0.5 + 1) / 2)
+    assert scores["macro"]["recall2"] == pytest.approx((0 + 1 + 1 / 3) / 3, abs=1e-6)
+    assert scores["macro"]["relations"] == 3
     assert "macro" not in report["more/dev"], "q5 has no relation"
 
 
@@ -160,8 +160,8 @@ def test_the_matched_sentence_of_a_right_first_passage_is_judged_by_the_annotate
     table = inputs / "rankings" / "dpr" / SENTENCES
     tables.write(table, MatchedSentence, [MatchedSentence(*row, 0.5) for row in matched])
     rows, report = evaluated(inputs, "dpr")
-    assert of(rows, "main/dev", "evidence1") == of(rows, "main/dev", "evidence_top1") == {"q1": 1, "q4": 0}
-    assert (report["more/dev"]["n_evidence1"], of(rows, "more/dev", "evidence_top1")["q5"]) == (1, 0)
+    assert values(rows, "main/dev", "evidence1") == values(rows, "main/dev", "evidence_top1") == {"q1": 1, "q4": 0}
+    assert (report["more/dev"]["n_evidence1"], values(rows, "more/dev", "evidence_top1")["q5"]) == (1, 0)
     assert (markdown.title("evidence1"), markdown.title("evidence_top1")) == ("evidence@1", "evidence top-1")
     tables.write(table, MatchedSentence, [])
     assert "evidence_top1" not in evaluated(inputs, "dpr")[1]["main/dev"]

@@ -171,8 +171,8 @@ def test_every_question_goes_to_the_model_that_did_not_see_it():
         calls.append((model, len(requests)))
         return np.array([len(source) for source, _ in requests], dtype=np.float32)
 
-    found = [pair(question_id=i) for i in ("a", "b", "a")] + [pair([], question_id="b")]
-    rows = list(Annotate(PSEUDO, manifest, score)(found))
+    pairs = [pair(question_id=i) for i in ("a", "b", "a")] + [pair([], question_id="b")]
+    rows = list(Annotate(PSEUDO, manifest, score)(pairs))
     assert calls == [(0, 10), (1, 5)]
     assert [row.question_id for row in rows] == ["a", "b", "a", "b"]
     assert [chosen(row) for row in rows[:3]] == [["Rome is old."]] * 3
@@ -214,29 +214,29 @@ def test_a_model_that_chooses_nothing_is_not_loaded(stage, monkeypatch):
 
 def test_pairs_are_joined_once_and_a_killed_stage_goes_on_with_them(stage, monkeypatch):
     monkeypatch.setattr(evidence, "SHARD", 4)
-    asked, joined = [], evidence.pairs.read_pairs
+    calls, joined = [], evidence.pairs.read_pairs
     monkeypatch.setattr(
-        evidence.pairs, "read_pairs", lambda *given, **how: asked.append(given) or joined(*given, **how)
+        evidence.pairs, "read_pairs", lambda *inputs, **options: calls.append(inputs) or joined(*inputs, **options)
     )
     shards, annotate = [], Annotate.__call__
 
-    def killed(self, found):
-        shards.append([pair.question.id for pair in found])
+    def killed(self, pairs):
+        shards.append([pair.question.id for pair in pairs])
         if len(shards) == 2:
             raise KeyboardInterrupt
-        return annotate(self, found)
+        return annotate(self, pairs)
 
     monkeypatch.setattr(Annotate, "__call__", killed)
     with pytest.raises(KeyboardInterrupt):
         find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     assert find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage) == 30
-    assert len(asked) == 1
+    assert len(calls) == 1
     assert not list(cache.root().glob("evidence/*/pairs.parquet"))
     assert shards == [["q0", "q1", "q2", "q3"], ["q4", "q5"], ["q4", "q5"]]
-    before = files.sha256(stage["out"])
+    resumed_hash = files.sha256(stage["out"])
     find_evidence(EVIDENCE, SEPARATE, HARDWARE, **stage)
     assert len(shards) == 5
-    assert files.sha256(stage["out"]) == before, "as of an undisturbed run"
+    assert files.sha256(stage["out"]) == resumed_hash, "as of an undisturbed run"
 
 
 SENTENCE, ROME = Span(15, 43), Span(31, 35)  # "She was born in Rome, Italy." and its answer
@@ -264,7 +264,7 @@ def test_right(span, gold, answers, expected):
 
 
 def test_evidence_accuracy_by_hand(stage, tmp_path):
-    """Of four training questions two are right, one has no gold, one no second span; of two of dev one is right."""
+    """Two of four training questions are right, one has no gold, one no second span; of two of dev one is right."""
     text_of = {row.id: row.text for row in tables.rows(stage["records"] / "passages.parquet", Passage)}
 
     def row(i: int, cut: list[Span], chosen: int) -> Evidence:
@@ -284,8 +284,8 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     write_distractors(CUT, **places, out=tmp_path / "distractors")
     out = tmp_path / "metrics.json"
     assert evaluate_evidence(SEPARATE, **places, distractors=tmp_path / "distractors", out=out) == 4
-    found = json.loads(out.read_text())
-    train, dev = found["toy/train"]["pseudo"], found["toy/dev"]["pseudo"]
+    report = json.loads(out.read_text())
+    train, dev = report["toy/train"]["pseudo"], report["toy/dev"]["pseudo"]
     assert (train["n"], train["accuracy"], train["without_gold"], train["one_span"]) == (2, 1.0, 1, 1)
     assert (dev["n"], dev["accuracy"]) == (2, 0.5)
     assert dev["accuracy_low"] == pytest.approx(0.094531, abs=1e-6)  # Wilson, 1 of 2
@@ -295,34 +295,34 @@ def test_evidence_accuracy_by_hand(stage, tmp_path):
     assert dev["chance_uniform"] == pytest.approx(1 / 3, abs=1e-6)
     share = np.mean([lengths[0][1] / len(text_of["p4"]), lengths[1][0] / len(text_of["p5"])])
     assert dev["share_of_passage"] == pytest.approx(share, abs=1e-6)
-    assert found["toy/train"]["distractors"]["pseudo"]["cut"] == {"pairs": 4, "kept": 3, "dropped": {"little_left": 1}}
+    assert report["toy/train"]["distractors"]["pseudo"]["cut"] == {"pairs": 4, "kept": 3, "dropped": {"little_left": 1}}
 
 
-@pytest.mark.parametrize(("positive", "found"), [("each", ["p1", "p5", "p0"]), ("first", ["p1", "p0"])])
-def test_of_several_positives_the_first_or_each_is_annotated(stage, tmp_path, positive, found):
+@pytest.mark.parametrize(("positive", "expected"), [("each", ["p1", "p5", "p0"]), ("first", ["p1", "p0"])])
+def test_of_several_positives_the_first_or_each_is_annotated(stage, tmp_path, positive, expected):
     """q0 has two, neither in the order of the passages; what comes after takes the same pairs."""
     gold = [Span(0, 8)]
     rows = [Positive(*pair, "given", gold) for pair in (("q0", "p1"), ("q0", "p5"), ("q1", "p0"))]
     tables.write(stage["positives"] / "positives.parquet", Positive, rows)
     settings = EVIDENCE.model_copy(update={"positive": positive})
     of_train = Sets(train=["toy/train"], evaluate=[], annotator=[])
-    assert find_evidence(settings, of_train, HARDWARE, **stage) == len(found) * len(EVIDENCE.strategies)
-    made = [row.passage_id for row in tables.rows(stage["out"], Evidence) if row.strategy == "gold"]
-    assert made == found
+    assert find_evidence(settings, of_train, HARDWARE, **stage) == len(expected) * len(EVIDENCE.strategies)
+    annotated = [row.passage_id for row in tables.rows(stage["out"], Evidence) if row.strategy == "gold"]
+    assert annotated == expected
     places = {"records": stage["records"], "positives": stage["positives"], "evidence": stage["out"]}
     write_distractors(CUT, **places, out=tmp_path / "distractors")
     cut = list(tables.rows(tmp_path / "distractors" / "distractors.parquet", Distractor))
-    assert [row.passage_id for row in cut if row.strategy == "gold"] == found
+    assert [row.passage_id for row in cut if row.strategy == "gold"] == expected
     out = tmp_path / "m.json"
-    assert evaluate_evidence(of_train, **places, distractors=tmp_path / "distractors", out=out) == len(found)
+    assert evaluate_evidence(of_train, **places, distractors=tmp_path / "distractors", out=out) == len(expected)
 
 
 def test_chance_is_that_of_as_many_spans_as_were_chosen():
     """One right span of three, 10 of 40 characters."""
     text = "Nobody is x. In Rome. Nobody is here now."
     spans = [ScoredSpan(0, 12, None), ScoredSpan(13, 21, None), ScoredSpan(22, 41, None)]
-    asked = pair(text=text, gold=[Span(16, 20)], sentences=None)
+    example = pair(text=text, gold=[Span(16, 20)], sentences=None)
     for chosen, chance, uniform in (([1], 8 / 39, 1 / 3), ([0, 1], 1 - (31 / 39) ** 2, 2 / 3), ([0, 1, 2], None, 1)):
-        found = measure_pair(asked, Evidence("q", "p", "pseudo", "Rome", spans, chosen, None))
-        assert (found.right, found.chance_uniform) == (True, pytest.approx(uniform))
-        assert chance is None or found.chance == pytest.approx(chance)
+        measures = measure_pair(example, Evidence("q", "p", "pseudo", "Rome", spans, chosen, None))
+        assert (measures.right, measures.chance_uniform) == (True, pytest.approx(uniform))
+        assert chance is None or measures.chance == pytest.approx(chance)

@@ -27,8 +27,8 @@ def test_the_scripts_run(tmp_path, monkeypatch, capfd):
         monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
         runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
     cells = json.loads((ROOT / "examples" / "evidence.ipynb").read_text(encoding="utf-8"))["cells"]
-    first, *others = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    exec("\n".join([first, "MODEL = 'trained'", *others]), {})
+    first, *rest = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    exec("\n".join([first, "MODEL = 'trained'", *rest]), {})
     out = capfd.readouterr().out
     assert "Who built the bridge? → " in out
     assert all(f"| {name} " in out for name in ("trained", model, "published"))

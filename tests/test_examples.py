@@ -67,9 +67,9 @@ def test_an_arm_without_distractors_has_the_same_examples_and_does_not_depend_on
     assert [row[:4] for row in rows] == [row[:4] for row in with_gold]
     assert all(row.distractors == [] for row in rows)
     files.write_json(sources / "configs/examples.json", {"examples": none.model_dump()})
-    given = {name: sources / name for name in ("positives", "negatives", "distractors")}
+    folders = {name: sources / name for name in ("positives", "negatives", "distractors")}
     tables.write(sources / "distractors/distractors.parquet", Distractor, [pseudo("q9", "x")])
-    stage.main.run({"config": sources / "configs/examples.json", **given, "out": sources / "again"})
+    stage.main.run({"config": sources / "configs/examples.json", **folders, "out": sources / "again"})
     assert files.tree_sha256(sources / "again") == files.tree_sha256(out)
 
 
@@ -98,17 +98,17 @@ def test_training_questions_can_be_limited_and_fewer_are_among_more(tmp_path):
     tables.write(tmp_path / "positives/positives.parquet", Positive, rows)
     tables.write(tmp_path / "negatives/negatives.parquet", Negative, [])
     tables.write(tmp_path / "distractors/distractors.parquet", Distractor, [])
-    found = {}
+    training_ids = {}
     for most in (3, 7, 100):
         count, rows, out = make(tmp_path, GOLD.model_copy(update={"questions": most}), f"out{most}")
-        found[most] = {row.question_id for row in rows if row.role == "train"}
-        assert count == len(found[most]) == min(most, 17)
+        training_ids[most] = {row.question_id for row in rows if row.role == "train"}
+        assert count == len(training_ids[most]) == min(most, 17)
         assert [row.question_id for row in rows if row.role == "validation"] == ["q0", "q1"]
         report = json.loads((out / "report.json").read_text())["train"]
         assert (report["left_out"], report["without_positive"]) == (17 - count, 1)
-    assert found[3] < found[7] < found[100]
+    assert training_ids[3] < training_ids[7] < training_ids[100]
     _, rows, _ = make(tmp_path, GOLD.model_copy(update={"questions": 7, "seed": 2}), "other")
-    assert {row.question_id for row in rows if row.role == "train"} != found[7]
+    assert {row.question_id for row in rows if row.role == "train"} != training_ids[7]
 
 
 def write_forms(folder: Path, had: dict[str, list[str]]) -> None:
@@ -117,8 +117,8 @@ def write_forms(folder: Path, had: dict[str, list[str]]) -> None:
     tables.write(folder / "positives/positives.parquet", Positive, [Positive(i, "p", "given", None) for i in had])
     rows = []
     for i, forms in had.items():
-        of = (form.split() if " " in form else ("gold", form) for form in forms)
-        rows += [pseudo(i, "p", strategy, form=form) for strategy, form in of]
+        pairs = (form.split() if " " in form else ("gold", form) for form in forms)
+        rows += [pseudo(i, "p", strategy, form=form) for strategy, form in pairs]
     tables.write(folder / "distractors/distractors.parquet", Distractor, rows)
 
 
@@ -128,21 +128,21 @@ def forms_of(out: Path, strategy: str = "gold", name: str = "distractors") -> di
 
 
 def test_placebos_have_the_form_of_the_distractor_beside_them(sources):
-    """Where there is none they are cut; they are no levels of the examples."""
+    """Placebos without one are cut; they are no levels of the examples."""
     had = {
         "filled": ["cut", "filled", "placebo cut", "placebo filled"], "lacks": ["filled", "placebo cut"],
         "cut": ["cut", "placebo cut", "placebo filled"],
         "alone": ["placebo cut", "placebo filled"], "none": ["cut"],
     }  # fmt: skip
     write_forms(sources, had)
-    one = GOLD.model_copy(update={"form": "filled", "placebos": "placebo"})
-    _, rows, out = make(sources, one)
+    arm = GOLD.model_copy(update={"form": "filled", "placebos": "placebo"})
+    _, rows, out = make(sources, arm)
     assert forms_of(out) == {"filled": "filled", "lacks": "filled", "cut": "cut", "none": "cut"}
     assert forms_of(out, "placebo", "placebos") == {"filled": "filled", "cut": "cut", "alone": "cut"}
     assert {row.question_id: row.distractors for row in rows} == {i: [0] * (i in forms_of(out)) for i in had}
     report = json.loads((out / "report.json").read_text())["train"]
     assert (report["without_placebo"], report["forms"]) == (2, {"cut": 2, "filled": 2})
-    _, rows, out = make(sources, one.model_copy(update={"strategy": "none"}), "none")
+    _, rows, out = make(sources, arm.model_copy(update={"strategy": "none"}), "none")
     assert forms_of(out) == {}
     assert set(forms_of(out, "placebo", "placebos").values()) == {"cut"}
     assert not any(row.distractors for row in rows)

@@ -93,8 +93,8 @@ def until(page, expression: str) -> None:
 @pytest.mark.parametrize("fragment", VIEWS)
 def test_axe_finds_nothing_wrong_and_at_320_pixels_nothing_scrolls_sideways(visit, fragment, scheme):
     page = visit(fragment, color_scheme=scheme)
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    violations = Axe().run(page).response["violations"]
+    assert [(violation["id"], [node["html"] for node in violation["nodes"]]) for violation in violations] == []
     page.set_viewport_size({"width": 320, "height": 600})
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
@@ -199,9 +199,9 @@ def test_the_address_holds_the_whole_state(visit):
 
 def test_an_address_that_names_what_is_not_here_says_so_and_shows_the_rest(visit):
     page = visit("#view=questions&a=ance&type=when&question=q99&k=0&what=<img>&__proto__=x")
-    said = page.locator("#alert").inner_text()
-    for one in ("a “ance”", "question “q99”", "k “0”", "what “<img>”", "__proto__ “x”"):
-        assert one in said
+    message = page.locator("#alert").inner_text()
+    for part in ("a “ance”", "question “q99”", "k “0”", "what “<img>”", "__proto__ “x”"):
+        assert part in message
     assert texts(page, ".questions tbody .question") == ["when was the moon landing"]
 
 
@@ -279,23 +279,23 @@ def test_everything_can_be_done_with_the_keyboard(visit):
 ])  # fmt: skip
 def test_what_is_shown_is_downloaded(visit, tmp_path, fragment, name, expected):
     page = visit(fragment)
-    found = {}
+    contents = {}
     for kind in ("CSV", "JSON"):
         with page.expect_download() as download:
             page.get_by_role("button", name=f"Download {kind}").click()
         download.value.save_as(tmp_path / kind)
         assert download.value.suggested_filename == f"toy _b_&-{name}.{kind.lower()}"
-        found[kind] = (tmp_path / kind).read_bytes().decode()
-    rows = list(csv.DictReader(io.StringIO(found["CSV"], newline="")))
+        contents[kind] = (tmp_path / kind).read_bytes().decode()
+    rows = list(csv.DictReader(io.StringIO(contents["CSV"], newline="")))
     assert rows[0] | expected == rows[0]
-    assert [[*of, of["id"]] for of in json.loads(found["JSON"])] == [[*row, row["id"]] for row in rows]
+    assert [[*record, record["id"]] for record in json.loads(contents["JSON"])] == [[*row, row["id"]] for row in rows]
 
 
 def test_the_demonstration_is_a_page_of_some_questions(visit, toy, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    made, means = tmp_path / "made.zlib", ("Overview", "section")
-    made.write_bytes(zlib.compress(json.dumps(demo.shorten(demo.read(toy))).encode()))
-    for has_page, data in enumerate((command.DATA, made)):
+    compressed, means = tmp_path / "made.zlib", ("Overview", "section")
+    compressed.write_bytes(zlib.compress(json.dumps(demo.shorten(demo.read(toy))).encode()))
+    for has_page, data in enumerate((command.DATA, compressed)):
         monkeypatch.setattr(command, "DATA", data)
         assert ("own pages: reports/mine.html" in command.main(tmp_path / "demo.html", browse=False)) == has_page
         page = visit("", tmp_path / "demo.html")
@@ -316,8 +316,8 @@ def test_the_pictures_of_the_page_are_made_anew_in_their_sizes(chromium, toy, tm
     monkeypatch.setattr(pictures, "FOLDER", tmp_path)
     pictures.take_explorer(chromium, toy, "light", ".png")
     for name in ("explorer-overview.png", "explorer-question.png", "explorer-narrow.png"):
-        remade, kept = Image.open(tmp_path / name), Image.open(ROOT / "docs" / "images" / name)
-        assert (remade.size, len(remade.getcolors()) > 9) == (kept.size, True), name
+        remade, committed = Image.open(tmp_path / name), Image.open(ROOT / "docs" / "images" / name)
+        assert (remade.size, len(remade.getcolors()) > 9) == (committed.size, True), name
 
 
 def test_a_browser_that_cannot_unpack_says_so(visit):

@@ -41,12 +41,12 @@ def ranked(tmp_path):
         scores = np.sort(rng.integers(-5, 5, 100) / 4)[::-1]
         rows += [Ranked(f"q{q}", f"p{p}", rank + 1, float(scores[rank])) for rank, p in enumerate(order)]
         positives += [Positive(f"q{q}", f"p{p}", "given", None) for p in rng.permutation(150)[: 1 + q % 4]]
-    others = [Positive("unasked", "p1", "given", None), Positive("q0", "p2", "bm25", None)]
+    ignored = [Positive("unasked", "p1", "given", None), Positive("q0", "p2", "bm25", None)]
     tables.write(tmp_path / "ranking.parquet", Ranked, rows)
-    tables.write(tmp_path / "positives.parquet", Positive, [*positives, *others])
+    tables.write(tmp_path / "positives.parquet", Positive, [*positives, *ignored])
     passages = [Passage(f"p{p}", "", "In Rome." if p % 100 == 3 else "None.", None) for p in range(150)]
     small.write_records(tmp_path, passages, [small.question(f"q{q}", "where", ["Rome"]) for q in range(40)], train=0)
-    graded = [Context(*one[:2], "positive", 0, 1.0 + i % 3, None, None) for i, one in enumerate(positives)]
+    graded = [Context(*positive[:2], "positive", 0, 1.0 + i % 3, None, None) for i, positive in enumerate(positives)]
     tables.write(tmp_path / "contexts.parquet", Context, graded)
     return tmp_path, rows, positives
 
@@ -56,14 +56,14 @@ def by_definition(rows, graded):
     values = {}
     for question in dict.fromkeys(row.question_id for row in rows):
         ranking = [row.passage_id for row in rows if row.question_id == question]
-        of = graded[question]
-        hits = [rank for rank, passage in enumerate(ranking, 1) if passage in of]
-        gain = sum(of[ranking[rank - 1]] / math.log2(rank + 1) for rank in hits if rank <= 10)
-        ideal = sorted(of.values(), reverse=True)[:10]
+        grades = graded[question]
+        hits = [rank for rank, passage in enumerate(ranking, 1) if passage in grades]
+        gain = sum(grades[ranking[rank - 1]] / math.log2(rank + 1) for rank in hits if rank <= 10)
+        ideal = sorted(grades.values(), reverse=True)[:10]
         best = sum(grade / math.log2(rank + 1) for rank, grade in enumerate(ideal, 1))
         values[question, "RR@100"] = 1 / hits[0] if hits else 0.0
         values[question, "nDCG@10"] = gain / best if best else 0.0
-        values[question, "AP@100"] = sum(n / rank for n, rank in enumerate(hits, 1)) / max(len(of), 1)
+        values[question, "AP@100"] = sum(n / rank for n, rank in enumerate(hits, 1)) / max(len(grades), 1)
     return values
 
 
@@ -81,17 +81,17 @@ def test_ir_measures_agrees_by_id_and_by_answer(ranked):
     assert min(map(len, by_answer.values())) == 0
     run, *both = trec(folder)
     for qrels, graded in zip(both, (by_id, by_answer), strict=True):
-        measured = ir_measures.iter_calc([RR @ 100, nDCG @ 10, AP @ 100], qrels, run)
-        found = {(value.query_id, str(value.measure)): value.value for value in measured}
-        assert found == pytest.approx(by_definition(rows, graded), abs=1e-9)
+        values = ir_measures.iter_calc([RR @ 100, nDCG @ 10, AP @ 100], qrels, run)
+        by_query = {(value.query_id, str(value.measure)): value.value for value in values}
+        assert by_query == pytest.approx(by_definition(rows, graded), abs=1e-9)
 
 
 def test_a_question_of_a_set_that_nothing_was_found_for_counts_as_wrong(tmp_path):
-    """Of q0, q1 and q2 the first two are of the set, and q1 is not ranked; ir_measures then halves what q0 has."""
+    """The first two of q0, q1 and q2 are of the set, and q1 is not ranked; ir_measures then halves what q0 has."""
     questions = [small.question(f"q{i}", "where", ["Rome"]) for i in range(3)]
     small.write_records(tmp_path, [Passage("p0", "", "In Rome.", None)], questions, train=2)
-    given = [Positive(f"q{i}", "p0", "given", None) for i in range(3)]
-    tables.write(tmp_path / "positives.parquet", Positive, given)
+    positives = [Positive(f"q{i}", "p0", "given", None) for i in range(3)]
+    tables.write(tmp_path / "positives.parquet", Positive, positives)
     tables.write(tmp_path / "ranking.parquet", Ranked, [Ranked("q0", "p0", 1, 1.0), Ranked("q2", "p0", 1, 1.0)])
     for sets, expected in ((("toy/train",), 0.5), ((), 1.0)):
         exported(tmp_path, sets=sets)
@@ -132,19 +132,19 @@ def test_a_run_by_hand(described):
     assert set(exported(described).values()) == {0}
 
 
-@pytest.mark.parametrize(("spoiled", "words", "said"), [
+@pytest.mark.parametrize(("spoiled", "words", "message"), [
     (Ranked("q9", "p1", 1, 1.0), [], "question 'q9' is in none of the sets"),
     (SetMember("toy", "train", "unranked"), ["--set", "toy/train"], r"ranking\.parquet ranks no question of toy/train"),
     (None, ["--set", "toy/none"], "toy/none"),
 ])  # fmt: skip
-def test_a_refused_export_leaves_all_files_as_they_were(described, spoiled, words, said):
+def test_a_refused_export_leaves_all_files_as_they_were(described, spoiled, words, message):
     if spoiled:
         name = "ranking" if isinstance(spoiled, Ranked) else "question_sets"
         tables.write(described / f"{name}.parquet", type(spoiled), [spoiled])
     (out := described / "out").mkdir()
     (out / "run.trec").write_text("before")
     done = run_command(described, described / "ranking.parquet", *words)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         raise done.exception
     assert [(path.name, path.read_text()) for path in out.iterdir()] == [("run.trec", "before")]
 
@@ -152,5 +152,5 @@ def test_a_refused_export_leaves_all_files_as_they_were(described, spoiled, word
 def run_command(folder, ranking, *words):
     app = typer.Typer()
     app.command()(export.main)
-    given = ["--ranking", ranking, "--records", folder, "--positives", folder]
-    return CliRunner().invoke(app, [str(word) for word in (*given, "--out", folder / "out", *words)])
+    options = ["--ranking", ranking, "--records", folder, "--positives", folder]
+    return CliRunner().invoke(app, [str(word) for word in (*options, "--out", folder / "out", *words)])

@@ -23,7 +23,7 @@ def test_loss_of_selection_by_hand():
     assert selection_nll(torch.tensor([7.0])).item() == 0.0
 
 
-def drawn(data, passages: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def draw_logits(data, passages: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Start and end logits and the text of each passage, which ends where padding begins."""
     tokens = data.draw(st.integers(1, 7))
     draw = np.random.default_rng(data.draw(st.integers(0, 1_000)))
@@ -36,7 +36,7 @@ def drawn(data, passages: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor
 
 @given(data=st.data())
 def test_loss_and_gradient_equal_a_naive_loop(data):
-    start, end, text = drawn(data, 1)
+    start, end, text = draw_logits(data, 1)
     inside = torch.nonzero(text[0]).flatten().tolist()
     if not inside:
         return
@@ -50,17 +50,17 @@ def test_loss_and_gradient_equal_a_naive_loop(data):
     torch.testing.assert_close(loss, naive)
     loss.backward()
     naive.backward()
-    for one, two in zip(fast, slow, strict=True):
-        torch.testing.assert_close(one.grad, two.grad, atol=1e-9, rtol=1e-6)
+    for fast_logits, slow_logits in zip(fast, slow, strict=True):
+        torch.testing.assert_close(fast_logits.grad, slow_logits.grad, atol=1e-9, rtol=1e-6)
 
 
 @given(data=st.data())
 def test_best_spans_equal_a_naive_loop(data):
     passages, longest = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 9))
-    start, end, text = drawn(data, passages)
+    start, end, text = draw_logits(data, passages)
     border = data.draw(st.integers(0, text.shape[1]))  # where the second passage of each path begins
     places = torch.where(text, (torch.arange(text.shape[1]) >= border).long(), NOWHERE)
-    found = best_spans(start, end, places, longest=longest)
+    spans = best_spans(start, end, places, longest=longest)
     for p in range(passages):
         inside = torch.nonzero(text[p]).flatten().tolist()
         best = None
@@ -73,11 +73,11 @@ def test_best_spans_equal_a_naive_loop(data):
                 ):
                     best = (s, e, start[p, s] + end[p, e])
         if best is None:
-            assert found[p] is None
+            assert spans[p] is None
         else:
-            assert found[p][:2] == best[:2]
+            assert spans[p][:2] == best[:2]
             of_text = [x[p][text[p]].logsumexp(0) for x in (start, end)]
-            assert found[p].score == pytest.approx((best[2] - sum(of_text)).item(), abs=1e-5)
+            assert spans[p].score == pytest.approx((best[2] - sum(of_text)).item(), abs=1e-5)
 
 
 @pytest.mark.parametrize(("holds", "gold_page", "expected"), [
@@ -102,15 +102,15 @@ def test_as_many_negatives_as_dpr_takes(positives, negatives):
 def test_training_questions_with_the_start_of_their_ranking_and_their_gold_titles(tmp_path):
     """Gold pages are those of given positives, not of BM25's; validation questions are not learnt from."""
     passages = [("a", "One", "x"), ("b", "", "y"), ("c", "Two", "z")]
-    asked = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
-    write_records(tmp_path, passages=passages, questions=asked)
-    roles = {q.id: "validation" if q.id == "held-out" else "train" for q in asked}
+    questions = [question(name, ["x"]) for name in ("given", "found", "held-out", "unranked")]
+    write_records(tmp_path, passages=passages, questions=questions)
+    roles = {q.id: "validation" if q.id == "held-out" else "train" for q in questions}
     folds = [Fold(name, role, int(name == "found")) for name, role in roles.items()]
     tables.write(tmp_path / "folds.parquet", Fold, folds)
-    given = [("given", "a", "given"), ("given", "b", "given"), ("found", "c", "bm25"), ("held-out", "c", "given")]
-    tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in given])
+    positives = [("given", "a", "given"), ("given", "b", "given"), ("found", "c", "bm25"), ("held-out", "c", "given")]
+    tables.write(tmp_path / "positives.parquet", Positive, [Positive(*row, None) for row in positives])
     write_ranking(tmp_path, train={"given": ["c", "a", "b"], "found": ["b"], "held-out": ["a"]})
     store = PassageStore(tmp_path / "passages.parquet")
-    found = list(selection.read_training_questions(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
-    shown = [(one.question.id, one.paths, sorted(one.gold_titles)) for one in found]
-    assert shown == [("given", [(2,), (0,)], ["One"]), ("found", [(1,)], [])]
+    entries = list(selection.read_training_questions(tmp_path, tmp_path, tmp_path / "train.parquet", store, depth=2))
+    rows = [(entry.question.id, entry.paths, sorted(entry.gold_titles)) for entry in entries]
+    assert rows == [("given", [(2,), (0,)], ["One"]), ("found", [(1,)], [])]

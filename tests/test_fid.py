@@ -74,11 +74,11 @@ def test_fused_states_equal_a_naive_loop_over_passages(reader, lengths, budget):
     ids = [draw.integers(3, 390, length).tolist() for length in lengths]
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
         patch.setattr(fid, "TOKEN_BUDGET", budget)
-        found = decoder_inputs(reader.states(ids))
+        inputs = decoder_inputs(reader.states(ids))
         naive = [reader.model.get_encoder()(input_ids=torch.tensor([row])).last_hidden_state[0] for row in ids]
-    states = found["encoder_outputs"].last_hidden_state
-    assert states.shape[:2] == found["attention_mask"].shape == (1, sum(lengths))
-    assert found["attention_mask"].all()
+    states = inputs["encoder_outputs"].last_hidden_state
+    assert states.shape[:2] == inputs["attention_mask"].shape == (1, sum(lengths))
+    assert inputs["attention_mask"].all()
     torch.testing.assert_close(states[0], torch.cat(naive), atol=1e-5, rtol=1e-5)
 
 
@@ -100,8 +100,8 @@ def test_padded_states_that_are_masked_give_the_same_loss(reader):
 
 def test_the_input_of_a_passage_has_its_form_and_is_cut_at_its_end(reader):
     ids = reader.input_ids("Where?", "Alman", "Alman was born in Aron.")
-    shown = reader.tokenizer.decode(ids, skip_special_tokens=True).strip()
-    assert shown == "question: where? title: alman context: alman was born in aron."
+    text = reader.tokenizer.decode(ids, skip_special_tokens=True).strip()
+    assert text == "question: where? title: alman context: alman was born in aron."
     long = reader.input_ids("Where?", "Alman", "born " * 99)
     assert (len(long), long[-1]) == (FID.tokens, reader.tokenizer.eos_token_id)
 
@@ -112,21 +112,21 @@ def test_examples_are_the_first_passages_and_an_answer_drawn_per_epoch(toy, read
     pattern = QuestionPaths(question("b", [r"bo\w+ in"], "regex"), [(1,), (0,)], frozenset())
     empty = QuestionPaths(question("d", []), [(0,)], frozenset())
     unranked = QuestionPaths(question("e", ["x"]), [], frozenset())
-    found = FusionExamples(reader, [many, pattern, empty, unranked], store, toy)
-    assert (len(found), len(found(0, 0).inputs)) == (1, FID.passages)
-    targets = {reader.tokenizer.decode(found(0, e).target, skip_special_tokens=True).strip() for e in range(9)}
+    examples = FusionExamples(reader, [many, pattern, empty, unranked], store, toy)
+    assert (len(examples), len(examples(0, 0).inputs)) == (1, FID.passages)
+    targets = {reader.tokenizer.decode(examples(0, e).target, skip_special_tokens=True).strip() for e in range(9)}
     assert targets == {"aron", "belm"}
-    assert found(0, 4) == found(0, 4)
+    assert examples(0, 4) == examples(0, 4)
 
 
 def test_greedy_answers_equal_a_naive_loop(toy, reader):
     """Each number of passages by itself, without states that are kept, token by token."""
     store = PassageStore(toy / "records/passages.parquet")
-    asked = question("q", ["Aron"])
-    for prediction in FusionAnswerer(reader, store, READ, MACHINE)(asked, [(i,) for i in range(4)]):
+    query = question("q", ["Aron"])
+    for prediction in FusionAnswerer(reader, store, READ, MACHINE)(query, [(i,) for i in range(4)]):
         rows = list(range(prediction.top_k))
         titles, texts = store.titles(rows), store.texts(rows)
-        ids = [reader.input_ids(asked.question, *both) for both in zip(titles, texts, strict=True)]
+        ids = [reader.input_ids(query.question, *both) for both in zip(titles, texts, strict=True)]
         written = [0]
         with torch.no_grad():
             states = decoder_inputs(
@@ -136,7 +136,7 @@ def test_greedy_answers_equal_a_naive_loop(toy, reader):
                 logits = reader.model(**states, decoder_input_ids=torch.tensor([written])).logits[0, -1]
                 written.append(int(logits.argmax()))
         assert prediction.answer == reader.tokenizer.decode(written, skip_special_tokens=True).strip()
-    assert FusionAnswerer(reader, store, READ, MACHINE)(asked, [])[0] == Prediction("q", 1, "")
+    assert FusionAnswerer(reader, store, READ, MACHINE)(query, [])[0] == Prediction("q", 1, "")
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3])
@@ -144,8 +144,8 @@ def test_attention_drops_out_as_asked(toy, rate):
     reader = fid.start(toy / "annotator", FID.model_copy(update={"attention_dropout": rate})).train()
     loop.set_dropout(reader, hidden=0.0, attention=rate)
     with torch.no_grad():
-        one, two = (reader.states([[5, 6, 7]])[0] for _ in range(2))
-    assert torch.equal(one, two) == (rate == 0.0)
+        first, second = (reader.states([[5, 6, 7]])[0] for _ in range(2))
+    assert torch.equal(first, second) == (rate == 0.0)
 
 
 def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
@@ -157,16 +157,16 @@ def test_it_learns_to_write_the_planted_answers(toy, tmp_path):
     model = load(tmp_path / "reader").to(device())
     answerer = FusionAnswerer(model, store, READ.model_copy(update={"top_k": [2]}), MACHINE)
     learnt = [i for i in range(len(NAMES)) if i not in EVALUATED]
-    asked = [question(f"q{i}", [])._replace(question=f"where was {NAMES[i]} born?") for i in learnt]
+    questions = [question(f"q{i}", [])._replace(question=f"where was {NAMES[i]} born?") for i in learnt]
     paths = [[(row,) for row in store.rows([f"n{i}", f"p{i}"]).tolist()] for i in learnt]
-    answers = [answerer(*given)[0].answer for given in zip(asked, paths, strict=True)]
+    answers = [answerer(*pair)[0].answer for pair in zip(questions, paths, strict=True)]
     right = [answer == CITIES[i % len(CITIES)].lower() for answer, i in zip(answers, learnt, strict=True)]
     assert sum(right) >= 12
     paths = toy / "records", toy / "ranking", tmp_path / "reader", tmp_path / "reading"
     assert answer_questions(*paths, settings=READ, hardware=MACHINE) == len(EVALUATED)
-    found = list(tables.rows(tmp_path / "reading/predictions.parquet", Prediction))
-    assert len(found) == len(EVALUATED) * len(READ.top_k)
-    assert all(row.passage_id is None for row in found)
+    predictions = list(tables.rows(tmp_path / "reading/predictions.parquet", Prediction))
+    assert len(predictions) == len(EVALUATED) * len(READ.top_k)
+    assert all(row.passage_id is None for row in predictions)
 
 
 def test_an_annotator_without_a_model(toy, tmp_path):

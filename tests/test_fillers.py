@@ -43,8 +43,8 @@ def test_what_does_not_fit(passage_id, title, sentence):
 
 
 def test_passages_without_a_title_are_of_no_common_title():
-    found = of_pool(("p", "", "Bob went to see Paris."))
-    assert found.sentence(pair(title=""), PIECE, 0) == "Bob went to see Paris."
+    pool = of_pool(("p", "", "Bob went to see Paris."))
+    assert pool.sentence(pair(title=""), PIECE, 0) == "Bob went to see Paris."
     assert of_pool(("own", "", "Bob went to see Paris.")).sentence(pair(title=""), PIECE, 0) is None
 
 
@@ -56,17 +56,17 @@ def test_a_filler_is_one_of_those_nearest_in_length_as_a_naive_loop_finds_them()
     passages = [(f"p{i}", "Ann" if i % 5 == 0 else f"{i}", text) for i, text in enumerate(texts)]
     seen = set()
     for length in (3, 8, 10, 20, 30, 64, 100, 200):
-        asked, piece = pair(), "x" * length
+        target, piece = pair(), "x" * length
         ordered = sorted(passages, key=lambda passage: len(passage[2]))
         apart = 0
         while sum(abs(len(text) - length) <= apart for _, _, text in ordered) < NEAREST:
             apart += 1
         window = [passage for passage in ordered if abs(len(passage[2]) - length) <= apart]
         for number in range(20):
-            first = draw(0, asked, number) % len(window)
+            first = draw(0, target, number) % len(window)
             fit = (text for _, title, text in window[first:] + window[:first] if title != "Ann")
             expected = next((text for text in fit if length / 2 <= len(text) <= 2 * length), None)
-            assert of_pool(*passages).sentence(asked, piece, number) == expected
+            assert of_pool(*passages).sentence(target, piece, number) == expected
             seen.add(expected)
     assert None in seen
     assert len(seen) > 50
@@ -76,17 +76,17 @@ def test_draws_depend_on_seed_pair_and_number_alone_and_what_is_avoided_is_not_d
     passages = [(f"p{i:02}", f"{i}", f"Person {i:02} came home late.") for i in range(30)]
     pool = of_pool(*passages)
     assert pool.sentence(pair(), PIECE, 0) == pool.sentence(pair(text=TEXT + " More."), PIECE, 0)
-    for other in (
+    for sentences in (
         [of_pool(*passages, seed=seed).sentence(pair(), PIECE, 0) for seed in range(9)],
         [pool.sentence(pair(question_id=f"{i}"), PIECE, 0) for i in range(9)],
         [pool.sentence(pair(passage_id=f"{i}"), PIECE, 0) for i in range(9)],
         [pool.sentence(pair(), PIECE, number) for number in range(9)],
     ):
-        assert len(set(other)) > 4
-    taken: list[str] = []
-    while (found := pool.sentence(pair(), PIECE, 0, avoid=taken)) is not None:
-        taken.append(found)
-    assert sorted(taken) == [text for _, _, text in passages]
+        assert len(set(sentences)) > 4
+    avoided: list[str] = []
+    while (sentence := pool.sentence(pair(), PIECE, 0, avoid=avoided)) is not None:
+        avoided.append(sentence)
+    assert sorted(avoided) == [text for _, _, text in passages]
 
 
 def test_the_pool_is_drawn_by_a_hash(tmp_path, monkeypatch):
@@ -98,8 +98,8 @@ def test_the_pool_is_drawn_by_a_hash(tmp_path, monkeypatch):
     ]
     passages = [(f"p{i}", f"t{i}", text) for i, text in enumerate(texts)]
     records = write_records(tmp_path, passages=passages)
-    drawn = {i: pool_fillers(records / "passages.parquet", 0).sentence(pair(), PIECE, i) for i in range(9)}
-    assert set(drawn.values()) == set(texts)
+    sentences = {i: pool_fillers(records / "passages.parquet", 0).sentence(pair(), PIECE, i) for i in range(9)}
+    assert set(sentences.values()) == set(texts)
     monkeypatch.setattr("eadpr.supervision.fillers.POOL", 2)
     pools = set()
     for seed in range(20):

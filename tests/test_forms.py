@@ -19,8 +19,8 @@ BOB, CID, DAN, EVE = "Bob saw the cold sea.", "Cid has no cat.", "Dan is ill.", 
 
 
 def pair(answers=("Rome",), kind="string", text=TEXT) -> Pair:
-    asked = Question("q", "Where?", list(answers), kind, None, None, None, None)
-    return Pair(asked, Passage("p", "", text, None), None)
+    question = Question("q", "Where?", list(answers), kind, None, None, None, None)
+    return Pair(question, Passage("p", "", text, None), None)
 
 
 def row(*spans: Span, strategy="pseudo", target="Rome") -> Evidence:
@@ -38,7 +38,7 @@ class Giving(Fillers):
         return self._sentences
 
 
-def made(evidence: Evidence, *sentences: str):
+def fill_with(evidence: Evidence, *sentences: str):
     return fill(pair(), evidence, Giving(*sentences))
 
 
@@ -49,7 +49,7 @@ def made(evidence: Evidence, *sentences: str):
     (row(TEA, SHE), f"{BOB} She was born in Rome.\nRome is old. {CID}"),
 ])  # fmt: skip
 def test_each_sentence_of_the_evidence_gives_way_to_a_filler_of_its_own(evidence, expected):
-    attempt = made(evidence, BOB, CID, DAN)
+    attempt = fill_with(evidence, BOB, CID, DAN)
     assert (attempt.reason, attempt.distractor.text, attempt.distractor.form) == ("kept", expected, "filled")
     assert [*attempt.distractor.removed] == [Span(s.start, s.end) for s in evidence.spans]
 
@@ -65,12 +65,12 @@ def test_each_sentence_of_the_evidence_gives_way_to_a_filler_of_its_own(evidence
     (row(target=""), [BOB], "no_answer"),
 ])  # fmt: skip
 def test_what_cannot_be_filled(evidence, sentences, reason):
-    assert made(evidence, *sentences) == (reason, None, ())
+    assert fill_with(evidence, *sentences) == (reason, None, ())
 
 
 def test_an_answer_stands_in_what_is_filled_only_where_it_may():
-    assert made(row(BORN, strategy="sentence"), BOB).reason == "holds_answer"
-    assert made(row(BORN, OLD, strategy="sentence"), BOB, CID).reason == "kept"
+    assert fill_with(row(BORN, strategy="sentence"), BOB).reason == "holds_answer"
+    assert fill_with(row(BORN, OLD, strategy="sentence"), BOB, CID).reason == "kept"
 
 
 ALL_FORMS = CUT.model_copy(update={"forms": ["cut", "filled"]})
@@ -82,11 +82,11 @@ def test_forms_of_evidence_and_placebos_in_order():
         row(OLD, strategy="placebo"), row(BORN), row(Span(0, 3), strategy="placebo_words"),
         row(BORN, OLD, strategy="gold"),
     ]  # fmt: skip
-    found = [
+    attempts = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
         for row, form, attempt in make_forms(pair(), rows, ALL_FORMS.forms, Giving(CID, BOB, DAN))
     ]
-    assert found == [
+    assert attempts == [
         ("placebo", "cut", "kept", "Ann liked tea. She was born in Rome. So is she."),
         ("placebo", "filled", "kept", f"Ann liked tea. She was born in Rome.\n{DAN} So is she."),
         ("pseudo", "cut", "kept", "Ann liked tea. Rome is old. So is she."),
@@ -103,9 +103,9 @@ def test_no_two_placebos_have_the_same_filler(first):
     """Whichever row comes first, the second placebo gives way."""
     rows = [row(TEA, strategy="placebo"), row(OLD, strategy="placebo_second")]
     ordered = [row(BORN), rows[first], rows[1 - first]]
-    found = make_forms(pair(), ordered, ["filled"], Giving(CID, BOB, DAN))
+    attempts = make_forms(pair(), ordered, ["filled"], Giving(CID, BOB, DAN))
     expected = {"pseudo": [CID], "placebo": [BOB], "placebo_second": [DAN]}
-    assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in found} == expected
+    assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in attempts} == expected
 
 
 def test_the_stage_writes_every_form_and_counts_it(tmp_path):
@@ -118,24 +118,24 @@ def test_the_stage_writes_every_form_and_counts_it(tmp_path):
         Evidence("q4", "p4", "pseudo", "Elmar", [ScoredSpan(20, 47, 2.0)], [0], 0.1),
     ]
     tables.write(tmp_path / "evidence.parquet", Evidence, rows)
-    given = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet"}
+    inputs = {"records": records, "positives": positives, "evidence": tmp_path / "evidence.parquet"}
     out = tmp_path / "distractors"
-    write_distractors(CUT, **given, out=out)
+    write_distractors(CUT, **inputs, out=out)
     alone = list(tables.rows(out / "distractors.parquet", Distractor))
-    count = write_distractors(ALL_FORMS, **given, out=out)
+    count = write_distractors(ALL_FORMS, **inputs, out=out)
     written = list(tables.rows(out / "distractors.parquet", Distractor))
     assert [row for row in written if row.form == "cut"] == alone
-    found = {(d.question_id, d.strategy, d.form): d.text for d in written}
-    assert count == len(found) == 6
-    start, _, end = found["q0", "pseudo", "filled"].partition("Person 0 liked tea. ")
+    texts = {(d.question_id, d.strategy, d.form): d.text for d in written}
+    assert count == len(texts) == 6
+    start, _, end = texts["q0", "pseudo", "filled"].partition("Person 0 liked tea. ")
     assert start == ""
     assert end.endswith(" Nobody knows why.")
     assert end.startswith("Person ")
     assert "Arlo" not in end
-    assert found["q0", "placebo", "filled"].endswith(" Person 0 was born in Arlo. Nobody knows why.")
-    assert not found["q0", "placebo", "filled"].startswith(("Person 0", end.split(".")[0]))
+    assert texts["q0", "placebo", "filled"].endswith(" Person 0 was born in Arlo. Nobody knows why.")
+    assert not texts["q0", "placebo", "filled"].startswith(("Person 0", end.split(".")[0]))
     report = json.loads((out / "report.json").read_text())
     counts = {"pairs": 2, "kept": 1, "dropped": {"no_evidence": 1}}
     assert report["toy/train"]["pseudo"] == dict.fromkeys(ALL_FORMS.forms, counts)
     assert set(report["toy/train"]["placebo"]) == {"cut", "filled"}
-    assert found["q0", "pseudo", "cut"] == "Person 0 liked tea. Nobody knows why."
+    assert texts["q0", "pseudo", "cut"] == "Person 0 liked tea. Nobody knows why."

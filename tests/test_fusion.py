@@ -58,13 +58,13 @@ def run(folder, depth=2, **changes):
 
 
 def test_the_weight_is_the_best_on_validation_within_the_depth_and_the_least_of_equals(collection):
-    """At 0.25: p1 0.75, p2 0.375 + 0.25. At 0.75 and 1 p2 is first."""
-    chosen, found = run(collection)
+    """p1 has 0.75, p2 0.375 + 0.25 at 0.25; p2 is first at 0.75 and 1."""
+    chosen, rankings = run(collection)
     assert chosen == {"weight": 0.75, "mrr_0": 0.5, "mrr_0.25": 0.5, "mrr_0.75": 1.0, "mrr_1": 1.0}
     expected = [("q1", "p3", 1), ("q1", "p1", 2), ("q2", "p2", 1), ("q2", "p1", 2)]
-    assert [(r.question_id, r.passage_id, r.rank) for r in found["train"]] == expected
+    assert [(r.question_id, r.passage_id, r.rank) for r in rankings["train"]] == expected
     expected = [("q3", "p1", pytest.approx(0.75)), ("q3", "p2", 0.0)]
-    assert [(r.question_id, r.passage_id, r.score) for r in found["evaluate"]] == expected
+    assert [(r.question_id, r.passage_id, r.score) for r in rankings["evaluate"]] == expected
     chosen, _ = run(collection, depth=1)
     assert chosen == {"weight": 0.75, "mrr_0": 0.0, "mrr_0.25": 0.0, "mrr_0.75": 1.0, "mrr_1": 1.0}
 
@@ -90,8 +90,8 @@ def test_as_naive_sums(collection):
     tables.write(collection / "records/question_sets.parquet", SetMember, members)
     sides = []
     for side in ("first", "second"):
-        drawn = {i: draw.permutation(list("abcdef"))[: draw.integers(0, 7)].tolist() for i in ids}
-        sides.append({i: {p: draw.integers(-3, 4) / 2 for p in passages} for i, passages in drawn.items()})
+        ranked = {i: draw.permutation(list("abcdef"))[: draw.integers(0, 7)].tolist() for i in ids}
+        sides.append({i: {p: draw.integers(-3, 4) / 2 for p in passages} for i, passages in ranked.items()})
         write_ranking(collection / side / "evaluate.parquet", sides[-1])
     for changes, shares, k in (
         ({"by": "reciprocal", "k": 0}, (1, 1), 0),
@@ -102,7 +102,7 @@ def test_as_naive_sums(collection):
         expected = [
             (i, p, rank, pytest.approx(score))
             for i in ids
-            for rank, (p, score) in enumerate(naive(*(of.get(i, {}) for of in sides), shares, k)[:4], start=1)
+            for rank, (p, score) in enumerate(naive(*(scores.get(i, {}) for scores in sides), shares, k)[:4], start=1)
         ]
         assert [tuple(row) for row in run(collection, depth=4, **changes)[1]["evaluate"]] == expected
 

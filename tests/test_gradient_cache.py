@@ -25,7 +25,7 @@ CASES = [  # loss, shared, frozen
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    """Also of the plain step, so that both drop the same units out."""
+    """Small pieces in the plain step too, so both drop the same units out."""
     monkeypatch.setattr(forward, "TOKENS", dict.fromkeys(forward.TOKENS, TOKENS))
 
 
@@ -57,11 +57,11 @@ def test_gradients_are_those_of_the_plain_step(placed, loss, shared, frozen, dro
     settings = TRAIN.model_copy(update={"dropout": dropout, "attention_dropout": dropout, "freeze": frozen})
     plain = gradients(placed, settings, loss, shared=shared)
     cached = gradients(placed, settings.model_copy(update={"gradient_cache": TOKENS}), loss, shared=shared)
-    for found, expected in zip(cached, plain, strict=True):
-        assert (found is None) == (expected is None)
-        if found is not None:
-            torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-    assert any(found is not None and found.abs().sum() > 0 for found in cached)
+    for gradient, expected in zip(cached, plain, strict=True):
+        assert (gradient is None) == (expected is None)
+        if gradient is not None:
+            torch.testing.assert_close(gradient, expected, atol=1e-6, rtol=1e-5)
+    assert any(grad is not None and grad.abs().sum() > 0 for grad in cached)
 
 
 class Held:
@@ -86,7 +86,7 @@ def most_held(toy: Path, questions: int, tokens: int | None) -> int:
         return tensor if tensor.data_ptr() in weights else Held(tensor, count)
 
     batch = batcher_of(toy).first(range(questions))
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda held: getattr(held, "tensor", held)):
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda stored: getattr(stored, "tensor", stored)):
         contrastive.add_gradient(encoders, batch, sections)
     assert count[-1] == 0
     return max(count)

@@ -87,8 +87,8 @@ def test_a_supporting_sentence_that_is_not_there_is_counted(tmp_path):
 
 
 def test_a_page_with_another_text_keeps_its_first_one(tmp_path):
-    other = [ROAD[0], ["Dune Road is a novel.", " It sold well."]]
-    again = BRIDGE | {"_id": "b2", "context": [MOOR, other]}
+    edited = [ROAD[0], ["Dune Road is a novel.", " It sold well."]]
+    again = BRIDGE | {"_id": "b2", "context": [MOOR, edited]}
     records, report = prepared(tmp_path, BRIDGE, again)
     assert (report["passages"], report["contexts_with_other_text"], report["gold_lost_to_other_text"]) == (4, 1, 1)
     gold = {c.question_id: c.gold for c in rows(records, "contexts") if c.passage_id == "Dune_Road_(novel)"}
@@ -110,25 +110,25 @@ def paragraph(title: str, text: str) -> Paragraph:
 A, B = "Ann Moor (writer)", "Dune Road"
 
 
-@pytest.mark.parametrize(("one", "two", "question", "answer", "kind", "last"), [
+@pytest.mark.parametrize(("text_a", "text_b", "question", "answer", "kind", "last"), [
     ("Born in Leeds.", "By Ann Moor.", "Who?", "Leeds", "string", A),  # one holds the answer
     ("She wrote.", "Set in Leeds.", "Who?", "Leeds", "string", B),
-    ("Born in Leeds.", "Set in Leeds, by Ann Moor.", "Who?", "Leeds", "string", A),  # both; two mentions one
-    ("She wrote Dune Road.", "A novel.", "Is it?", "no", "yes-no", B),  # no answer to seek; one mentions two
+    ("Born in Leeds.", "Set in Leeds, by Ann Moor.", "Who?", "Leeds", "string", A),  # both; B mentions A
+    ("She wrote Dune Road.", "A novel.", "Is it?", "no", "yes-no", B),  # no answer to seek; A mentions B
     ("Yes, she wrote.", "A novel by Ann Moor.", "Is it?", "yes", "yes-no", A),  # the word yes is no answer
-    ("She wrote.", "A novel.", "Who wrote dune road?", "X", "string", A),  # the question begins at two
+    ("She wrote.", "A novel.", "Who wrote dune road?", "X", "string", A),  # the question begins at B
     ("Wrote Dune Road.", "By Ann Moor.", "Where did Ann Moor live?", "X", "string", B),  # both mention the other
     ("She wrote.", "A novel.", "Who?", "X", "string", B),  # nothing tells: the order of the file
 ])  # fmt: skip
-def test_order_of_two_hops(one, two, question, answer, kind, last):
-    found = order_hops(question, answer, kind, [paragraph(A, one), paragraph(B, two)])
-    assert [p.title for p in found] == ([B, A] if last == A else [A, B])
+def test_order_of_two_hops(text_a, text_b, question, answer, kind, last):
+    ordered = order_hops(question, answer, kind, [paragraph(A, text_a), paragraph(B, text_b)])
+    assert [p.title for p in ordered] == ([B, A] if last == A else [A, B])
 
 
 def test_titles_become_ids():
     page = Row("here", 1, {"title": "Willie &quot;Two-Knife&quot; Altieri", "text": []})
-    given = hotpot.read_paragraph(page, "text")
-    assert (given.title, given.id) == ('Willie "Two-Knife" Altieri', 'Willie_"Two-Knife"_Altieri')
+    parsed = hotpot.read_paragraph(page, "text")
+    assert (parsed.title, parsed.id) == ('Willie "Two-Knife" Altieri', 'Willie_"Two-Knife"_Altieri')
     assert plain_title("AT&T  Park\u00a0") == plain_title("AT&amp;T Park") == "AT&T Park"
     assert plain_title("Cafe\u0301") == "Café"
 
@@ -163,27 +163,27 @@ ALL = pages(PARK, MOOR, HILL, ROAD, ["Empty", []])
 ])  # fmt: skip
 def test_the_corpus_packed_or_not(tmp_path, name, packed):
     records, report = prepared(tmp_path, BRIDGE, pages=packed, name=name, add_context_passages=False)
-    found = rows(records, "passages")
-    assert [p.id for p in found] == ["Leeds_Park", "Ann_Moor", "Bob_&_Hill", "Dune_Road_(novel)", "Empty"]
-    assert found[1].sentences == [(0, 16), (16, 39), (39, 50)]
-    assert found[4] == Passage("Empty", "Empty", "", [])
+    passages = rows(records, "passages")
+    assert [p.id for p in passages] == ["Leeds_Park", "Ann_Moor", "Bob_&_Hill", "Dune_Road_(novel)", "Empty"]
+    assert passages[1].sentences == [(0, 16), (16, 39), (39, 50)]
+    assert passages[4] == Passage("Empty", "Empty", "", [])
     assert (report["contexts_with_other_text"], report["passages_from_contexts"]) == (0, 0)
 
 
 def test_a_supporting_page_that_only_the_corpus_has(tmp_path):
-    """As in the full-wiki file for development, whose paragraphs were retrieved; only the question tells the hops."""
+    """The full-wiki file for development has retrieved paragraphs; only the question tells the hops."""
     item = BRIDGE | {"context": [PARK, HILL]}
     records, _ = prepared(tmp_path, item, pages=ALL)
     (question,) = rows(records, "questions")
     assert question.hops == ["Dune_Road_(novel)", "Ann_Moor"]
-    given = [c for c in rows(records, "contexts") if c.role == "positive"]
+    positives = [c for c in rows(records, "contexts") if c.role == "positive"]
     expected = [("Dune_Road_(novel)", None), ("Ann_Moor", None)]
-    assert [(c.passage_id, c.gold) for c in given] == expected
+    assert [(c.passage_id, c.gold) for c in positives] == expected
     with pytest.raises(ValueError, match=r"q\.json, item 1: positive 0: passage id 'Dune_Road_\(novel\)' is not in"):
         prepared(tmp_path, item)
 
 
-@pytest.mark.parametrize(("name", "packed", "said"), [
+@pytest.mark.parametrize(("name", "packed", "message"), [
     ("p.tar.bz2", archive(bz2.compress(ALL))[:-20], r"p\.tar\.bz2 is truncated, damaged"),
     ("p.tar.bz2", archive(bz2.compress(ALL)[:-20]), r"wiki_00\.bz2 is truncated, damaged"),
     ("p.bz2", bz2.compress(ALL)[:40] + b"x" * 99, r"p\.bz2 is truncated, damaged"),
@@ -191,8 +191,8 @@ def test_a_supporting_page_that_only_the_corpus_has(tmp_path):
     ("p.tar.bz2", archive(bz2.compress(ALL + b"{")), r"AA/wiki_00\.bz2, line 6: malformed JSON"),
     ("p.jsonl", pages(MOOR, MOOR), r"line 2: passage id 'Ann_Moor' stands twice \(first in .*line 1\)"),
 ])  # fmt: skip
-def test_a_bad_corpus_is_refused(tmp_path, name, packed, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_bad_corpus_is_refused(tmp_path, name, packed, message):
+    with pytest.raises(ValueError, match=message):
         prepared(tmp_path, BRIDGE, pages=packed, name=name)
 
 
@@ -200,7 +200,7 @@ def test_a_bad_corpus_is_refused(tmp_path, name, packed, said):
 def sample(tmp_path_factory):
     """Records of the real questions, and the report."""
     paths = {split: {"path": f"hotpot_{split}_distractor.json.gz", "split": split} for split in ("train", "dev")}
-    files = [HOTPOT | {"rows": 300} | own for own in paths.values()]
+    files = [HOTPOT | {"rows": 300} | file for file in paths.values()]
     options = {"format": "hotpot", "sources": SHARED / "hotpot-sample", "add_context_passages": True}
     return prepared_files(tmp_path_factory.mktemp("hotpot"), *files, **options)
 
@@ -211,9 +211,9 @@ class TestRealFiles:
         records, report = sample
         assert report["passages"] == report["passages_from_contexts"] == 5912
         assert (report["gold_sentences_missing"], report["contexts_with_other_text"]) == (0, 0)
-        asked = rows(records, "questions")
-        assert Counter(q.type for q in asked) == {"bridge": 468, "comparison": 132}
-        assert Counter(q.answer_kind for q in asked) == {"string": 565, "yes-no": 35}
+        questions = rows(records, "questions")
+        assert Counter(q.type for q in questions) == {"bridge": 468, "comparison": 132}
+        assert Counter(q.answer_kind for q in questions) == {"string": 565, "yes-no": 35}
 
     def test_the_gold_evidence_is_every_supporting_sentence(self, sample):
         records, _ = sample
@@ -223,5 +223,5 @@ class TestRealFiles:
         contexts = [c for c in rows(records, "contexts") if c.gold]
         assert all(set(c.gold) <= set(passages[c.passage_id].sentences) for c in contexts)
         texts = Counter(passages[c.passage_id].text[start:end] for c in contexts for start, end in c.gold)
-        named = (dict(item["context"])[title][i] for item in items for title, i in item["supporting_facts"])
-        assert texts == Counter(re.sub(r"\s", " ", sentence) for sentence in named)
+        sentences = (dict(item["context"])[title][i] for item in items for title, i in item["supporting_facts"])
+        assert texts == Counter(re.sub(r"\s", " ", sentence) for sentence in sentences)

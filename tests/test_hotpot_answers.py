@@ -48,9 +48,9 @@ def hotpot(tmp_path):
 
 
 def positives_of(records, folder):
-    """As the stage positives writes them."""
-    given = (c for c in rows(records, "contexts") if c.role == "positive")
-    positives = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in given)
+    """Write positives as their stage does."""
+    contexts = (c for c in rows(records, "contexts") if c.role == "positive")
+    positives = (Positive(c.question_id, c.passage_id, "given", c.gold) for c in contexts)
     tables.write(folder / "positives.parquet", Positive, positives)
     return folder / "positives.parquet"
 
@@ -75,14 +75,14 @@ def test_gold_facts_without_a_sentence_or_a_text_count_as_the_official_script_co
 
 
 def test_gold_facts_that_no_file_names_are_the_sentences_of_gold_evidence(tmp_path):
-    """As those of atlas."""
+    """Atlas has such facts."""
     passage = Passage("p", "P", "It ran. It fell. It rose.", [Span(0, 7), Span(7, 16), Span(16, 25)])
-    asked = [Question(i, "?", ["x"], "string", None, None, None, ["p"]) for i in ("q", "r")]
-    records = write_records(tmp_path, [passage], asked, 0)
+    questions = [Question(i, "?", ["x"], "string", None, None, None, ["p"]) for i in ("q", "r")]
+    records = write_records(tmp_path, [passage], questions, 0)
     tables.write(records / "origins.parquet", Origin, [Origin(i, "f", 1, None) for i in ("q", "r")])
     tables.write(tmp_path / "positives.parquet", Positive, [Positive("q", "p", "given", [Span(0, 7), Span(20, 22)])])
-    found = read_golds(records, tmp_path / "positives.parquet", ["q", "r"])
-    assert [gold.support for gold in found] == [{("p", 0), ("p", 2)}, set()]
+    golds = read_golds(records, tmp_path / "positives.parquet", ["q", "r"])
+    assert [gold.support for gold in golds] == [{("p", 0), ("p", 2)}, set()]
 
 
 def test_scores_of_predictions_by_hand(hotpot):

@@ -28,12 +28,12 @@ def hub(files):
     entries = [{"type": "file", "path": name, "size": len(data), "oid": COMMIT} for name, data in files.items()]
 
     def answer(to):
-        asked = to.rfile.read(int(to.headers.get("Content-Length") or 0))
+        request = to.rfile.read(int(to.headers.get("Content-Length") or 0))
         path, body = to.path.partition("?")[0], None
         if "/resolve/" in path:
             body = files.get(path.split("/", 6)[-1])
         elif path.startswith("/api/datasets/org/qa/paths-info/"):
-            body = json.dumps([entry for entry in entries if entry["path"].encode() in asked]).encode()
+            body = json.dumps([entry for entry in entries if entry["path"].encode() in request]).encode()
         elif path.startswith("/api/datasets/org/qa/tree/"):
             body = json.dumps(entries).encode()
         elif path.startswith("/api/datasets/org/qa"):
@@ -70,8 +70,8 @@ def test_a_name_of_the_hub_is_a_table(tmp_path):
         )
     assert "'question': 'Where did Ada live?'" in read.stdout, read.stderr
     assert "'answers': ['London', 'London']" in read.stdout
-    asked = '{"question": "Where did Ada live?", "answers": ["London", "London"], "answer_start": [13], '
-    assert f'{{"id": "1", "title": "", "text": "Ada lived in London."}}\n {asked}"positives": ["1"]}}' in read.stdout
+    expected = '{"question": "Where did Ada live?", "answers": ["London", "London"], "answer_start": [13], '
+    assert f'{{"id": "1", "title": "", "text": "Ada lived in London."}}\n {expected}"positives": ["1"]}}' in read.stdout
     assert "has the splits train, test; name one, hf:NAME:CONFIG:SPLIT" in refused.stderr
 
 
@@ -80,8 +80,8 @@ def test_where_answers_begin_is_gold_where_it_is_known(tmp_path, starts, gold):
     row = SQUAD | {"answers": {"text": ["London"], "answer_start": starts}}
     datasets.Dataset.from_list([row]).save_to_disk(tmp_path / "squad")
     with recognise([tmp_path / "squad"], passages=None, questions=None, test_questions=None) as files:
-        ((asked,),) = (list(read_raw(path)) for path in files.questions.values())
-    assert asked.fields.get("answer_start") == gold
+        ((question,),) = (list(read_raw(path)) for path in files.questions.values())
+    assert question.fields.get("answer_start") == gold
 
 
 def test_saved_tables_are_rows_passages_and_questions(tmp_path):

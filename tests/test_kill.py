@@ -42,8 +42,8 @@ def locked(project: Project) -> dict:
 def test_a_run_from_nothing_killed_in_long_stages_ends_with_the_bytes_of_an_undisturbed_one(built, tmp_path):
     """`evidence` is killed in tests/test_evidence.py, the annotator's training in tests/test_annotator.py."""
     project = create(tmp_path / "project")
-    for stage, moment, before in MOMENTS:
-        project.dvc("repro", before)
+    for stage, moment, previous in MOMENTS:
+        project.dvc("repro", previous)
         kill(project, "dvc", "repro", stage, moment=moment)
         assert stage not in locked(project)
     last = project.dvc("repro")
@@ -65,10 +65,10 @@ def test_a_killed_experiment_is_recovered_as_documented(built, tmp_path):
     assert project.run("dvc", "status").stdout.endswith("up to date.\n")
     assert project.lock() == built.lock()
 
-    left = project.folder / ".cache" / "eadpr" / "train"
-    assert list(left.glob("*/state.pt")), "the work of the killed training"
+    cache = project.folder / ".cache" / "eadpr" / "train"
+    assert list(cache.glob("*/state.pt")), "the work of the killed training"
     assert "train@eadpr" in ran(project.run(*experiment).stdout)
-    assert not list(left.glob("*/state.pt")), "it was taken up, else it would still be there"
+    assert not list(cache.glob("*/state.pt")), "it was taken up, else it would still be there"
     assert "tau1: 0.5" in (project.folder / "params.yaml").read_text(encoding="utf-8")
     assert project.run("git", "symbolic-ref", "--short", "HEAD").stdout == "main\n"
 

@@ -185,10 +185,10 @@ def test_a_language_model_names_the_sentence_and_who_has_none_is_counted(server,
     pairs = [Pair(question(f"q{i}", []), ada, None) for i in range(len(REPLIES))]
     assert choose_sentences(task(server), pairs) == [[1], [2], [], [], [], [], []]
     assert "none was named of 5 of 7 positives (1 refused or cut off, else" in capsys.readouterr().err
-    asked = {body["messages"][0]["content"] for body in server.requests}
-    assert len(server.requests) == len(asked) + 1 == 8, "the refused one again"
+    prompts = {body["messages"][0]["content"] for body in server.requests}
+    assert len(server.requests) == len(prompts) + 1 == 8, "the refused one again"
     sentences = "1. Ada was born in London.\n2. She liked tea.\n3. The tea was green.\n4. Nobody knows why."
-    assert all('the passage "Ada"' in text and text.endswith(f"?\n\n{sentences}") for text in asked)
+    assert all('the passage "Ada"' in text and text.endswith(f"?\n\n{sentences}") for text in prompts)
     assert choose_sentences(task(server), pairs[:2]) == [[1], [2]]
     assert len(server.requests) == 8
 
@@ -201,9 +201,9 @@ def test_the_stages_find_evidence_without_answers_and_build_no_model(server, tmp
     settings = settings.model_copy(update={"kind": "endpoint"})
     build_annotator(settings, SHARED, HARDWARE, **folders, out=tmp_path / "annotator")
     server.says = lambda body: "2" if "Person 4" in str(body) else "no idea"
-    made = {"annotator_folder": tmp_path / "annotator", "choose": partial(choose_sentences, task(server))}
-    wanted = EVIDENCE.model_copy(update={"strategies": ["pseudo", "placebo"]})
-    assert find_evidence(wanted, SHARED, HARDWARE, **folders, **made, out=tmp_path / "e.parquet") == 12
+    options = {"annotator_folder": tmp_path / "annotator", "choose": partial(choose_sentences, task(server))}
+    evidence = EVIDENCE.model_copy(update={"strategies": ["pseudo", "placebo"]})
+    assert find_evidence(evidence, SHARED, HARDWARE, **folders, **options, out=tmp_path / "e.parquet") == 12
     rows = {(row.question_id, row.strategy): row for row in tables.rows(tmp_path / "e.parquet", Evidence)}
     assert {key for key, row in rows.items() if row.chosen} == {("q4", "pseudo"), ("q4", "placebo")}
     assert [span[:2] for span in rows["q4", "pseudo"].chosen_spans] == [(20, 47)]

@@ -48,12 +48,12 @@ def naive(questions, passages):
 
 def test_late_scores_equal_a_naive_loop_over_tokens(monkeypatch):
     monkeypatch.setattr(late, "COSINES", 40)  # several parts
-    (questions, asked), (passages, read) = texts([2, 4, 3]), texts([3, 6, 1, 5], seed=1)
+    (questions, keep_q), (passages, keep_p) = texts([2, 4, 3]), texts([3, 6, 1, 5], seed=1)
     expected = naive(
-        [states[mask] for states, mask in zip(questions, asked, strict=True)],
-        [states[mask] for states, mask in zip(passages, read, strict=True)],
+        [states[mask] for states, mask in zip(questions, keep_q, strict=True)],
+        [states[mask] for states, mask in zip(passages, keep_p, strict=True)],
     )
-    scores = late.late_scores(late.token_rows(questions, asked, 9), late.token_rows(passages, read, 9), 5)
+    scores = late.late_scores(late.token_rows(questions, keep_q, 9), late.token_rows(passages, keep_p, 9), 5)
     torch.testing.assert_close(scores, expected)
 
 
@@ -142,11 +142,11 @@ def in_sentences(text):
     return re.sub(r"((?:w\d+ ){3}w\d+) ", r"\1.\n\n", text)
 
 
-def naive_scores(model, unit, asked, rows):
+def naive_scores(model, unit, question_texts, rows):
     """Return the scores of questions and passages, and the vectors of each passage's parts."""
     question_encoder, plain = (load(model, side, AUTO) for side in ("question", "passage"))
     states = [states_of(plain, ids) for ids in plain.passage_ids([p.title for p in rows], [p.text for p in rows])]
-    question_ids = question_encoder.question_ids(asked)
+    question_ids = question_encoder.question_ids(question_texts)
     questions = [states_of(question_encoder, ids) for ids in question_ids]
     if unit == "sentence":
         states = [sentence_states(read, row.title, row.text) for read, row in zip(states, rows, strict=True)]
@@ -157,7 +157,7 @@ def naive_scores(model, unit, asked, rows):
 @pytest.mark.parametrize("form", ["pair", "joined"])
 @torch.no_grad()
 def test_a_sentence_begins_at_its_first_token_whatever_stands_before_the_text(tmp_path, form):
-    """In lower case İ is two characters. The text ends beyond the 8th token, so that its last sentence is not read."""
+    """İ is two characters in lower case. The text ends beyond the 8th token, so that its last sentence is not read."""
     model = small.write_model(tmp_path / "model", passage_tokens=10)
     changes = {"unit": "sentence", "title": form, "lowercase": True, "prompts": {"question": "", "passage": "w0 "}}
     write_json(model / "encoder.json", read_json(model / "encoder.json") | changes)
@@ -177,8 +177,8 @@ def test_a_sentence_begins_at_its_first_token_whatever_stands_before_the_text(tm
 @torch.no_grad()
 def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tmp_path, capsys, unit):
     rows = [row._replace(text=in_sentences(row.text)) for row in small.passages()]  # of a third the end is not read
-    asked = [small.question(f"q{i}", text, ["w1"]) for i, text in enumerate(["where was w3 w4", "w7", "w1 w9 born"])]
-    records = small.write_records(tmp_path / "records", rows, asked, train=1)
+    queries = [small.question(f"q{i}", text, ["w1"]) for i, text in enumerate(["where was w3 w4", "w7", "w1 w9 born"])]
+    records = small.write_records(tmp_path / "records", rows, queries, train=1)
     model = small.write_model(tmp_path / "model")
     vectors = Encode.model_validate(small.ENCODE), Machine.model_validate(small.MACHINE)
     encode(records / "passages.parquet", model, tmp_path / "pooled", settings=vectors[0], hardware=vectors[1])
@@ -189,7 +189,7 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
     sets = Sets.model_validate(small.SETS)
     settings = Retrieve.model_validate(small.RETRIEVE | {"depth": 5, "candidates": len(rows)})
     retrieve(records, model, tmp_path / "vectors", tmp_path / "out", settings=settings, sets=sets, hardware=vectors[1])
-    expected, states = naive_scores(model, unit, [q.question for q in asked], rows)
+    expected, states = naive_scores(model, unit, [q.question for q in queries], rows)
     if unit == "sentence":
         left_out = sum(row.text.count("\n\n") + 1 for row in rows) - sum(map(len, states))
         assert f"by sentence: {left_out} sentences" in capsys.readouterr().err
@@ -216,14 +216,14 @@ def test_rankings_and_pair_scores_are_those_of_a_naive_loop_over_all_passages(tm
         assert scores["positive"] == pytest.approx(float(expected[1, 2]), abs=most)
     assert scores["positive"] != pytest.approx(float(expected[1, 2]), abs=1e-5), "in bfloat16"
     scorer = make_scorer(model)
-    scores = scorer.score([q.question for q in asked], [rows[2].title] * 3, [rows[2].text] * 3)
+    scores = scorer.score([q.question for q in queries], [rows[2].title] * 3, [rows[2].text] * 3)
     torch.testing.assert_close(torch.from_numpy(scores), expected[:, 2])
 
 
 def test_scores_of_packed_tokens_are_those_of_rows():
-    (questions, asked), (passages, read) = texts([2, 4, 3, 1]), texts([3, 6, 1], seed=1)
-    asked[3], read[2] = False, False  # texts of special tokens alone
-    rows, columns = late.token_rows(questions, asked, 7), late.token_rows(passages, read, 9)
+    (questions, keep_q), (passages, keep_p) = texts([2, 4, 3, 1]), texts([3, 6, 1], seed=1)
+    keep_q[3], keep_p[2] = False, False  # texts of special tokens alone
+    rows, columns = late.token_rows(questions, keep_q, 7), late.token_rows(passages, keep_p, 9)
     packed = split_tokens(rows, 5)
     scores = [score_passage(packed, passage) for passage in split_tokens(columns, 5)]
     torch.testing.assert_close(torch.stack(scores, 1), late.late_scores(rows, columns, 5), atol=1e-6, rtol=0)

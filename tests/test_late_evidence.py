@@ -20,14 +20,14 @@ SETTINGS = training_toy.SETTINGS.model_copy(update={"unit": "token", "shared": T
 
 
 def test_a_part_scores_as_a_passage_of_its_tokens_alone():
-    (questions, asked), (passages, read) = texts([2, 4, 3]), texts([3, 6, 5], seed=1)
+    (questions, keep_q), (passages, keep_p) = texts([2, 4, 3]), texts([3, 6, 5], seed=1)
     parts = torch.rand(3, 2, 6, generator=torch.manual_seed(4)) < 0.5
-    parts = parts & read[:, None]
+    parts = parts & keep_p[:, None]
     parts[:, :, 0] = True
-    rows, columns = late.token_rows(questions, asked, 9), late.token_rows(passages, read, 9)
+    rows, columns = late.token_rows(questions, keep_q, 9), late.token_rows(passages, keep_p, 9)
     scores = late.part_scores(rows, columns, parts, 5)
     expected = [
-        naive([questions[i][asked[i]]], [passages[i][mask] for mask in parts[i]])[0] for i in range(len(questions))
+        naive([questions[i][keep_q[i]]], [passages[i][mask] for mask in parts[i]])[0] for i in range(len(questions))
     ]
     torch.testing.assert_close(scores, torch.stack(expected))
     parts[0, 1] = False
@@ -42,20 +42,20 @@ def test_the_rest_is_one_more_negative_of_the_evidence():
     masks = Masks(negatives, none, none[:1], none[:0, 0], torch.tensor([True, True]))
     losses = []
     for (evidence, rest), row, allowed in zip(parts.tolist(), scores.tolist(), negatives.tolist(), strict=True):
-        others = [math.exp(score) for score, kept in zip(row, allowed, strict=True) if kept]
-        losses.append(-math.log(math.exp(evidence) / (math.exp(evidence) + math.exp(rest) + sum(others))))
+        below = [math.exp(score) for score, counts in zip(row, allowed, strict=True) if counts]
+        losses.append(-math.log(math.exp(evidence) / (math.exp(evidence) + math.exp(rest) + sum(below))))
     assert rest_loss(parts, scores, masks).item() == pytest.approx(sum(losses) / 2)
-    one = masks._replace(parts_Q=torch.tensor([False, True]))
-    assert rest_loss(parts, scores, one).item() == pytest.approx(losses[1])
+    second_only = masks._replace(parts_Q=torch.tensor([False, True]))
+    assert rest_loss(parts, scores, second_only).item() == pytest.approx(losses[1])
     assert rest_loss(parts, scores, masks._replace(parts_Q=torch.zeros(2, dtype=torch.bool))).item() == 0
 
 
 def words_of(batcher, encoder, example):
     """The words of the evidence and of the rest of an example's positive, as `parts` says."""
     ids = batcher.inputs.ids([int(batcher.examples.positives[example])])[0]
-    kept = [i for i in ids.tolist() if i not in encoder.tokenizer.all_special_ids]
+    tokens = [i for i in ids.tolist() if i not in encoder.tokenizer.all_special_ids]
     return [
-        encoder.tokenizer.decode([i for i, of_part in zip(kept, part, strict=True) if of_part]).replace(" ##", "")
+        encoder.tokenizer.decode([i for i, of_part in zip(tokens, part, strict=True) if of_part]).replace(" ##", "")
         for part in batcher.inputs.parts([example])[0]
     ]
 

@@ -47,36 +47,36 @@ NONE = {"question": "When?", "answers": ["1815"], "text": "Nothing is said of it
 
 
 def test_what_is_made_of_a_row():
-    one, other = distractors([ROW, NONE])
+    first, second = distractors([ROW, NONE])
     rows = [ROW, NONE, ROW | {"answers": ["x"], "answer_kind": "regex"}]
     assert list(annotate(rows)) == [([(0, 23)], None), ([], "no_evidence"), ([], "no_answer")]
-    assert one.variants == {
+    assert first.variants == {
         "positive": ADA,
         "distractor": "Her mother liked it there much. She wrote it.",
         "masked": "Ada was born in. Her mother liked it there much. She wrote it.",
         "placebo": "Ada was born in London. She wrote it.",
         "placebo_second": "Ada was born in London. Her mother liked it there much.",
-        "placebo_words": one.variants["placebo_words"],
-        "placebo_inside": one.variants["placebo_inside"],
+        "placebo_words": first.variants["placebo_words"],
+        "placebo_inside": first.variants["placebo_inside"],
     }
-    assert len(one.variants["placebo_words"].split()) == len(one.variants["placebo_inside"].split()) == 13
-    assert one.reasons == {}
-    assert other.variants == {"positive": NONE["text"]}
-    assert other.reasons["distractor"] == "no_evidence"
+    assert len(first.variants["placebo_words"].split()) == len(first.variants["placebo_inside"].split()) == 13
+    assert first.reasons == {}
+    assert second.variants == {"positive": NONE["text"]}
+    assert second.reasons["distractor"] == "no_evidence"
 
 
 @pytest.mark.parametrize("asks", [{"evidence": "window", "window": 1}, {"evidence": "answer"}])
 def test_distractors_that_are_not_cut_as_sentences_are_have_no_placebo_of_a_sentence(asks):
     """One with a hole in a sentence has all its sentences."""
-    (made,) = distractors([ROW], **asks)
-    assert "distractor" in made.variants
-    assert made.reasons["placebo"] == "cut_otherwise"
-    found = awareness(by_length, [made])
-    assert set(METRICS) - set(found) == {"placebo", "controlled_aa_evidence"}
-    assert found["controlled_aa"].interval.n == 1, "words are taken out of both"
-    assert [row["placebo"] for row in training_rows([made], "{title} {text}")] == [f"Ada {ADA}"]
+    (texts,) = distractors([ROW], **asks)
+    assert "distractor" in texts.variants
+    assert texts.reasons["placebo"] == "cut_otherwise"
+    results = awareness(by_length, [texts])
+    assert set(METRICS) - set(results) == {"placebo", "controlled_aa_evidence"}
+    assert results["controlled_aa"].interval.n == 1, "words are taken out of both"
+    assert [row["placebo"] for row in training_rows([texts], "{title} {text}")] == [f"Ada {ADA}"]
     with pytest.raises(ValueError, match="no row has both a distractor and a placebo"):
-        AwarenessEvaluator([made])
+        AwarenessEvaluator([texts])
 
 
 def test_a_data_frame_is_rows_as_it_comes_out_of_a_file(tmp_path):
@@ -100,16 +100,16 @@ def test_what_is_no_row_is_refused_with_what_rows_may_be(rows):
 
 
 def test_rows_are_measured_as_what_is_made_of_them():
-    measured = awareness(by_length, distractors([ROW]))
+    expected = awareness(by_length, distractors([ROW]))
     for rows in ([ROW], iter([ROW]), pd.DataFrame([ROW]), table := Dataset.from_list([ROW]), table.data.table):
-        assert awareness(by_length, rows) == measured
+        assert awareness(by_length, rows) == expected
     assert list(training_rows([ROW])) == list(training_rows(distractors([ROW])))
 
 
 def test_answers_that_are_written_as_a_list_are_one():
     for answers in (("London", "Rome"), "['London', 'Rome']", "London"):
-        (found,) = annotate([{"question": "Where?", "answers": answers, "text": "Ada was in London. She left."}])
-        assert found.evidence == [(0, 18)]
+        (annotation,) = annotate([{"question": "Where?", "answers": answers, "text": "Ada was in London. She left."}])
+        assert annotation.evidence == [(0, 18)]
     with pytest.raises(ValueError, match=r"row 0: answers is .*, expected a list of texts"):
         list(annotate([{"question": "Where?", "answers": "{'text': array(['London'])}", "text": ADA}]))
 
@@ -150,12 +150,12 @@ def by_length(questions, titles, passages):
 
 
 def test_a_model_that_scores_by_length_looks_aware_and_is_not():
-    found = awareness(by_length, distractors([ROW, NONE, ROW]))
-    assert set(found) == set(METRICS)
+    results = awareness(by_length, distractors([ROW, NONE, ROW]))
+    assert set(results) == set(METRICS)
     for metric in ("aa", "aa_evidence", "placebo", "placebo_words"):
-        assert found[metric].interval.estimate == 1, metric
-    assert found["aa"].interval.n == 2
-    assert found["controlled_aa_evidence"].interval.estimate == 0, "the placebo is longer than the evidence"
+        assert results[metric].interval.estimate == 1, metric
+    assert results["aa"].interval.n == 2
+    assert results["controlled_aa_evidence"].interval.estimate == 0, "the placebo is longer than the evidence"
     few, enough = (table({"length": awareness(by_length, distractors([ROW] * count))}) for count in (29, 30))
     assert ("(n=29)" in few, few.splitlines()[-1][:31]) == (True, "A share of fewer than 30 pairs ")
     assert ("(n=30)" in enough, "fewer than" in enough) == (True, False)
@@ -164,31 +164,31 @@ def test_a_model_that_scores_by_length_looks_aware_and_is_not():
 LATE = {"question": "When was she born?", "answers": ["1815"], "text": "She was old. Born 1815 was she.", "title": ""}
 
 
-def measured(*rows):
+def interval(*rows):
     """AA-evidence of a model that knows Ada: it is right about ROW and wrong about LATE."""
-    found = awareness(lambda _, __, passages: [float(text.startswith("Ada")) for text in passages], distractors(rows))
-    return found["aa_evidence"].interval
+    results = awareness(lambda _, __, passages: [float(text.startswith("Ada")) for text in passages], distractors(rows))
+    return results["aa_evidence"].interval
 
 
 def test_intervals_are_over_questions():
-    rng, asked = np.random.default_rng(3), [f"{i}?" for i in (0, 1, 1, 2, 3, 3, 3, 4, 5, 1)]
-    rows = [(ROW if rng.random() < 0.5 else LATE) | {"question": question} for question in asked]
+    rng, questions = np.random.default_rng(3), [f"{i}?" for i in (0, 1, 1, 2, 3, 3, 3, 4, 5, 1)]
+    rows = [(ROW if rng.random() < 0.5 else LATE) | {"question": question} for question in questions]
     right = [row["text"] == ADA for row in rows]
-    pairs = list(zip(right, asked, strict=True))
-    of = [[one for one, name in pairs if name == question] for question in dict.fromkeys(asked)]
-    drawn = np.random.default_rng(0).integers(len(of), size=(10_000, len(of)))
-    means = [np.mean([one for i in questions for one in of[i]]) for questions in drawn]
+    pairs = list(zip(right, questions, strict=True))
+    groups = [[correct for correct, name in pairs if name == question] for question in dict.fromkeys(questions)]
+    samples = np.random.default_rng(0).integers(len(groups), size=(10_000, len(groups)))
+    means = [np.mean([correct for i in sample for correct in groups[i]]) for sample in samples]
     expected = (np.mean(right), *np.quantile(means, [0.025, 0.975]), len(rows))
-    assert measured(*rows) == pytest.approx(expected, abs=1e-12)
-    assert measured(ROW, LATE | {"question": ROW["question"]}) == (0.5, 0.0, 1.0, 2), "of one question nothing is known"
+    assert interval(*rows) == pytest.approx(expected, abs=1e-12)
+    assert interval(ROW, LATE | {"question": ROW["question"]}) == (0.5, 0.0, 1.0, 2), "of one question nothing is known"
 
 
 def test_a_model_that_knows_the_answer_is_aware_and_controlled():
     def knows(questions, titles, passages):
         return [float("London" in text) for text in passages]
 
-    found = awareness(knows, distractors([ROW]))
-    shares = {metric: one.interval.estimate for metric, one in found.items()}
+    results = awareness(knows, distractors([ROW]))
+    shares = {metric: result.interval.estimate for metric, result in results.items()}
     assert shares["aa"] == shares["aa_evidence"] == 1
     assert shares["controlled_aa"] == shares["controlled_aa_evidence"] == shares["controlled_aa_inside"] == 1
     assert shares["placebo"] == shares["placebo_words"] == shares["placebo_inside"] == 0
@@ -196,11 +196,11 @@ def test_a_model_that_knows_the_answer_is_aware_and_controlled():
 
 def test_pairs_beyond_the_models_input_are_left_out_and_counted():
     blind = Scorer(by_length, lambda titles, passages: [text[:10] for text in passages])
-    found = awareness(blind, distractors([ROW]))
-    assert (found["aa"].cut, found["aa"].interval.n, math.isnan(found["aa"].interval.estimate)) == (1, 0, True)
-    assert found["aa_evidence"].cut == 0, "the evidence is the first sentence"
-    assert found["controlled_aa_evidence"].cut == 1, "the placebo lies beyond"
-    assert re.search(r"–[^–]*\n\nPairs left out, as blind does not .*: 1 of AA, .*1 of cont", table({"blind": found}))
+    results = awareness(blind, distractors([ROW]))
+    assert (results["aa"].cut, results["aa"].interval.n, math.isnan(results["aa"].interval.estimate)) == (1, 0, True)
+    assert results["aa_evidence"].cut == 0, "the evidence is the first sentence"
+    assert results["controlled_aa_evidence"].cut == 1, "the placebo lies beyond"
+    assert re.search(r"–[^–]*\n\nPairs left out, as blind does not .*: 1 of AA, .*1 of cont", table({"blind": results}))
 
 
 def test_a_prompt_takes_room_of_the_models_input(tmp_path):
@@ -219,13 +219,13 @@ def test_a_static_model_reads_all_of_a_text():
     assert awareness(static, distractors([ROW]))["aa"].interval.n == 1
 
 
-@pytest.mark.parametrize(("model", "said"), [
+@pytest.mark.parametrize(("model", "message"), [
     (lambda *_: [1.0], r"scores of shape \(1,\) for 7 texts"),
     (lambda questions, *_: [math.nan] * len(questions), "the score of row 0, positive, is nan"),
     (3, "a int is no model"),
 ])  # fmt: skip
-def test_models_that_do_not_score_are_refused(model, said):
-    with pytest.raises(ValueError, match=said):
+def test_models_that_do_not_score_are_refused(model, message):
+    with pytest.raises(ValueError, match=message):
         awareness(model, distractors([ROW]))
     with pytest.raises(ValueError, match="no row to measure with"):
         awareness(by_length, [])
@@ -255,7 +255,7 @@ def write_other(folder, kind):
 
 
 def test_a_model_named_is_scored_as_it_says_of_itself_and_as_it_is_when_loaded(tmp_path):
-    """By cosine, with its prompts, title and text joined by a space."""
+    """It scores by cosine, with its prompts, title and text joined by a space."""
     folder = write_base(tmp_path / "model", "bert", pooling="cls", prompts=PROMPTS, dense=(8,))
     loaded = SentenceTransformer(str(folder), device="cpu")
     vectors = loaded.encode_query(QUESTIONS), loaded.encode_document(JOINED)
@@ -263,9 +263,9 @@ def test_a_model_named_is_scored_as_it_says_of_itself_and_as_it_is_when_loaded(t
     for model in (folder, loaded):
         np.testing.assert_allclose(make_scorer(model).score(QUESTIONS, TITLES, PASSAGES), expected, atol=1e-5)
     assert make_scorer(folder).inputs(TITLES, PASSAGES) == make_scorer(loaded).inputs(TITLES, PASSAGES)
-    other = loaded.encode_document(["ada: w4 w5 paris", "london w7"])
-    found = make_scorer(folder, "{title}: {text}").score(QUESTIONS, TITLES, PASSAGES)
-    np.testing.assert_allclose(found, (vectors[0] * other).sum(1), atol=1e-5)
+    with_colon = loaded.encode_document(["ada: w4 w5 paris", "london w7"])
+    scores = make_scorer(folder, "{title}: {text}").score(QUESTIONS, TITLES, PASSAGES)
+    np.testing.assert_allclose(scores, (vectors[0] * with_colon).sum(1), atol=1e-5)
 
 
 def test_a_cross_encoder_is_scored_by_its_logit(tmp_path):
@@ -273,8 +273,8 @@ def test_a_cross_encoder_is_scored_by_its_logit(tmp_path):
     model, tokenizer = BertForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     with torch.no_grad():
         expected = model.eval()(**tokenizer(QUESTIONS, JOINED, padding=True, return_tensors="pt")).logits[:, 0]
-    for given in (folder, CrossEncoder(str(folder), device="cpu")):
-        scorer = make_scorer(given)
+    for source in (folder, CrossEncoder(str(folder), device="cpu")):
+        scorer = make_scorer(source)
         assert scorer.score(QUESTIONS, TITLES, PASSAGES) == pytest.approx(expected.tolist(), abs=1e-5)
         assert scorer.inputs(TITLES, PASSAGES) == JOINED
     CrossEncoder(str(folder), device="cpu").save_pretrained(str(tmp_path / "saved"))
@@ -293,9 +293,9 @@ def test_weights_of_terms_and_vectors_of_tokens_have_their_own_similarity(tmp_pa
         (saved / "config_sentence_transformers.json").write_text(json.dumps(pylate))
     model = kind(str(saved), device="cpu")
     expected = model.similarity(model.encode_query(QUESTIONS), model.encode_document(JOINED))
-    asked, titles, passages = QUESTIONS * 2, *(np.repeat(texts, 2).tolist() for texts in (TITLES, PASSAGES))
+    questions, titles, passages = QUESTIONS * 2, *(np.repeat(texts, 2).tolist() for texts in (TITLES, PASSAGES))
     for scorer in (make_scorer(model), make_scorer(saved)):
-        np.testing.assert_allclose(scorer.score(asked, titles, passages), expected.T.flatten().tolist(), rtol=1e-5)
+        np.testing.assert_allclose(scorer.score(questions, titles, passages), expected.T.flatten().tolist(), rtol=1e-5)
         assert len(scorer.inputs([""], ["w1 " * 99])[0]) == pylate.get("document_length", 24)
         assert awareness(scorer, distractors([ROW]))["aa"].interval.n == 1
 
@@ -357,13 +357,13 @@ def test_units_rank_the_passages_of_all_rows_and_know_evidence_as_each_unit_does
     header, _, *lines, _, _ = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
     assert header[1:] == ["top-1 of 3 passages", "controlled AA-evidence"]
     questions, right = [*(row["question"] for row in rows), "capital"], [0, 1, 2, 1]
-    asked, titles, passages = zip(*((q, f"w{i}", text) for q in questions for i, text in enumerate(texts)), strict=True)
-    for (name, top1, known), (unit, changes) in zip(lines, UNITS.items(), strict=True):
+    queries, titles, passages = zip(*((q, f"w{i}", t) for q in questions for i, t in enumerate(texts)), strict=True)
+    for (name, top1, controlled), (unit, changes) in zip(lines, UNITS.items(), strict=True):
         settings = json.loads((arm / "encoder.json").read_text()) | changes
         (arm / "encoder.json").write_text(json.dumps(settings))
-        best = make_scorer(arm).score(asked, titles, passages).reshape(4, 3).argmax(1)
+        best = make_scorer(arm).score(queries, titles, passages).reshape(4, 3).argmax(1)
         assert (name, top1) == (f"{arm}, {unit}", f"{100 * np.mean(best == right):.1f}")
-        assert known == cell(awareness(arm, distractors(read_rows(path, {})))["controlled_aa_evidence"])
+        assert controlled == cell(awareness(arm, distractors(read_rows(path, {})))["controlled_aa_evidence"])
 
 
 @pytest.mark.parametrize(("rows", "match"), [
@@ -405,10 +405,10 @@ def test_rows_of_files(tmp_path):
 
 
 def test_a_list_written_as_text_is_a_list_in_other_files_too(tmp_path):
-    of = {"['London', 'Paris']": ["London", "Paris"], '["a\\u0062"]': ["ab"]}
-    of |= {text: text for text in ("[0-9]+", "[12]", "[x")}  # patterns
-    (tmp_path / "rows.json").write_text("".join(f"{json.dumps(ROW | {'answers': text})}\n" for text in of))
-    assert [row["answers"] for row in read_rows(tmp_path / "rows.json")] == list(of.values())
+    expected = {"['London', 'Paris']": ["London", "Paris"], '["a\\u0062"]': ["ab"]}
+    expected |= {text: text for text in ("[0-9]+", "[12]", "[x")}  # patterns
+    (tmp_path / "rows.json").write_text("".join(f"{json.dumps(ROW | {'answers': text})}\n" for text in expected))
+    assert [row["answers"] for row in read_rows(tmp_path / "rows.json")] == list(expected.values())
     kinds = [{"answers": "['ab']", "answer_kind": "regex"}, {"answers": "['London' 'Paris']"}]
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(ROW | kind)}\n" for kind in kinds))
     rows = read_rows(tmp_path / "rows.jsonl")
@@ -427,13 +427,13 @@ def test_the_pages_code_runs(capsys):
 
 
 def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):
-    made = list(distractors([ROW | {"text": "W1 w2 paris. W3 w4 w5. W6 london w7.", "answers": ["paris"]}] * 2))
+    texts = list(distractors([ROW | {"text": "W1 w2 paris. W3 w4 w5. W6 london w7.", "answers": ["paris"]}] * 2))
     model = SentenceTransformer(str(write_model(tmp_path / "arm") / "passage_encoder"), device="cpu")
-    evaluator = AwarenessEvaluator(made, name="dev")
-    found = evaluator(model)
+    evaluator = AwarenessEvaluator(texts, name="dev")
+    results = evaluator(model)
     assert evaluator.primary_metric == "dev_controlled_aa_evidence"
-    assert found == {f"dev_{metric}": one.interval.estimate for metric, one in awareness(model, made).items()}
-    rows = Dataset.from_list(list(training_rows(made)))
+    assert results == {f"dev_{metric}": result.interval.estimate for metric, result in awareness(model, texts).items()}
+    rows = Dataset.from_list(list(training_rows(texts)))
     arguments = SentenceTransformerTrainingArguments(
         tmp_path / "out", max_steps=2, eval_strategy="steps", eval_steps=1, save_steps=1, report_to="none",
         load_best_model_at_end=True, metric_for_best_model="eval_dev_controlled_aa_evidence", use_cpu=True,
@@ -441,7 +441,7 @@ def test_an_evaluator_measures_while_sentence_transformers_trains(tmp_path):
     loss = EvidenceLoss(model, roles=rows.column_names)
     trainer = SentenceTransformerTrainer(model, arguments, train_dataset=rows, loss=loss, evaluator=evaluator)
     trainer.train()
-    logged = [of["eval_dev_controlled_aa_evidence"] for of in trainer.state.log_history if "eval_dev_aa" in of]
+    logged = [log["eval_dev_controlled_aa_evidence"] for log in trainer.state.log_history if "eval_dev_aa" in log]
     assert len(logged) == 2
     assert trainer.state.best_metric == max(logged)
     model.max_seq_length = 4

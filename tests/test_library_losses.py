@@ -47,23 +47,23 @@ def test_equal_to_the_pipelines(seed, count, hard, balance):
     scores = torch.tensor(rng.normal(size=(count, blocks * count)))
     has, placebos, alike, own_hard = some(count), some(count), some(count), some(count * hard)
     present = np.concatenate([np.ones(count, bool), own_hard, has])
-    held = some(count, len(present))
+    false_QP = some(count, len(present))
     contrasts = [has] * (balance != "placebo") + [has & placebos & ~alike] * (balance != "none")
-    keys = [[0 if there else None for there in block] for block in (own_hard, has, placebos)]
+    keys = [[0 if exists else None for exists in block] for block in (own_hard, has, placebos)]
     columns = ColumnBlocks([0] * count, *keys[:2], keys[2] if balance != "none" else [])
-    masks = make_masks(*map(torch.tensor, (columns.present_P, held, np.array(contrasts), placebos)))
+    masks = make_masks(*map(torch.tensor, (columns.present_P, false_QP, np.array(contrasts), placebos)))
     weights = {"lambda_": 0.5, "tau1": 0.7, "tau2": 0.3, "balance": balance, "placebo": 0.2 * (balance != "none")}
-    found = evidence_loss(
+    terms = evidence_loss(
         scores,
         torch.tensor(has),
         torch.tensor(placebos) if balance != "none" else None,
         present_P=torch.tensor(present[:-count]),
-        false_QP=torch.tensor(held),
+        false_QP=torch.tensor(false_QP),
         alike_Q=torch.tensor(alike),
         **weights,
     )
     expected = loss_terms(scores, masks, form="paper", **weights)
-    assert torch.allclose(torch.stack(found), torch.stack(expected), rtol=0, atol=1e-12)
+    assert torch.allclose(torch.stack(terms), torch.stack(expected), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("columns", "settings", "match"), [
@@ -122,11 +122,11 @@ def masks_of(model: SentenceTransformer, **columns: list[str]) -> dict[str, list
 
 
 def test_missing_texts_are_empty_or_the_positives_own(model):
-    own, columns = POSITIVES[0], {"question": QUESTIONS, "positive": POSITIVES}
-    found = masks_of(model, **columns, negative=["", texts(9)], distractor=[own, texts(8)])
-    assert (found["distractors_Q"], found["present_P"]) == ([False, True], [True, True, False, True])
-    found = masks_of(model, **columns, negative=[own, texts(9)], distractor=["", texts(8)])
-    assert (found["distractors_Q"], found["present_P"]) == ([False, True], [True, True, False, True])
+    positive, columns = POSITIVES[0], {"question": QUESTIONS, "positive": POSITIVES}
+    masks = masks_of(model, **columns, negative=["", texts(9)], distractor=[positive, texts(8)])
+    assert (masks["distractors_Q"], masks["present_P"]) == ([False, True], [True, True, False, True])
+    masks = masks_of(model, **columns, negative=[positive, texts(9)], distractor=["", texts(8)])
+    assert (masks["distractors_Q"], masks["present_P"]) == ([False, True], [True, True, False, True])
     loss = EvidenceLoss(model, ("question", "positive", "negative", "negative"))
     masks = loss.text_masks(features(model, QUESTIONS, POSITIVES, NEGATIVES, ["", texts(9)]))
     assert masks["present_P"].tolist() == [True, True, True, False, True, True], "question by question"
@@ -144,13 +144,13 @@ def test_a_missing_text_is_missing_behind_a_prompt(model, prompts, missing):
         for row in zip(QUESTIONS, POSITIVES, [missing[0], texts(9)], [texts(8), missing[1]], strict=True)
     ]
     collated = SentenceTransformerDataCollator(preprocess_fn=model.preprocess, prompts=prompts)(rows)
-    given = [
+    inputs = [
         {key.removeprefix(f"{name}_"): value for key, value in collated.items() if key.startswith(f"{name}_")}
         for name in names
     ]
-    found = EvidenceLoss(model, names).text_masks(given)
-    assert found["distractors_Q"].tolist() == [True, False]
-    assert found["present_P"].tolist() == [True, True, False, True]
+    masks = EvidenceLoss(model, names).text_masks(inputs)
+    assert masks["distractors_Q"].tolist() == [True, False]
+    assert masks["present_P"].tolist() == [True, True, False, True]
 
 
 def test_a_model_of_no_vectors_or_without_a_tokenizer_of_transformers_is_refused(folder):
@@ -163,15 +163,15 @@ def test_a_model_of_no_vectors_or_without_a_tokenizer_of_transformers_is_refused
 
 
 def test_unknown_words_are_text(model):
-    found = masks_of(model, question=QUESTIONS, positive=POSITIVES, distractor=["zzz", ""])
-    assert found["distractors_Q"] == [True, False]
+    masks = masks_of(model, question=QUESTIONS, positive=POSITIVES, distractor=["zzz", ""])
+    assert masks["distractors_Q"] == [True, False]
 
 
 def test_a_positive_of_a_question_is_none_of_its_negatives(model):
-    """Whether another question has it too, another row of the question, or the row itself as a negative."""
+    """Another question may have it too, another row of the question, or the row itself as a negative."""
     shared = {"question": QUESTIONS, "positive": [POSITIVES[0]] * 2, "negative": [texts(9), POSITIVES[0]]}
-    found = masks_of(model, **shared, distractor=DISTRACTORS)
-    assert found["false_QP"] == [[True, True, False, True, True, True]] * 2
+    masks = masks_of(model, **shared, distractor=DISTRACTORS)
+    assert masks["false_QP"] == [[True, True, False, True, True, True]] * 2
     twice = {"question": [QUESTIONS[0]] * 2, "positive": POSITIVES}
     assert masks_of(model, **twice, distractor=DISTRACTORS)["false_QP"] == [[True] * 4] * 2
     apart = masks_of(model, question=QUESTIONS, positive=POSITIVES, distractor=DISTRACTORS)
@@ -211,19 +211,19 @@ def gradients(model: SentenceTransformer, loss: torch.nn.Module) -> tuple[float,
 def test_the_cached_loss_has_the_same_gradients(model):
     loss = EvidenceLoss(model, similarity="dot")
     value, expected = gradients(model, loss)
-    cached_value, found = gradients(model, cached(loss, mini_batch_size=1))
+    cached_value, cached_gradients = gradients(model, cached(loss, mini_batch_size=1))
     assert cached_value == pytest.approx(value, rel=1e-6)  # of float32
-    assert len(found) == len(expected) > 10
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    assert len(cached_gradients) == len(expected) > 10
+    for gradient, plain in zip(cached_gradients, expected, strict=True):
+        torch.testing.assert_close(gradient, plain, rtol=1e-4, atol=1e-5)
 
 
 def test_matryoshka_wraps_it(model):
     loss = EvidenceLoss(model, similarity="cosine")
-    given_, columns = loss.text_masks(features(model, *ROWS)), [vectors(model, column) for column in ROWS]
-    expected = sum(loss.of_vectors([column[:, :size] for column in columns], given_).item() for size in (16, 8))
-    found = MatryoshkaLoss(model, loss, [16, 8])(features(model, *ROWS), None).item()
-    assert found == pytest.approx(expected, abs=1e-4)
+    masks, columns = loss.text_masks(features(model, *ROWS)), [vectors(model, column) for column in ROWS]
+    expected = sum(loss.of_vectors([column[:, :size] for column in columns], masks).item() for size in (16, 8))
+    value = MatryoshkaLoss(model, loss, [16, 8])(features(model, *ROWS), None).item()
+    assert value == pytest.approx(expected, abs=1e-4)
 
 
 def page_code() -> list[str]:
@@ -244,8 +244,8 @@ def test_the_pages_late_interaction_is_the_loss_of_its_scores():
     exec(compile(page_code()[3], "page", "exec"), names)
     for q, question in enumerate(questions.tolist()):
         for p, passage in enumerate(passages.tolist()):
-            kept = [token for token, there in zip(passage, tokens[p], strict=True) if there]
-            best = [max(sum(a * b for a, b in zip(one, other, strict=True)) for other in kept) for one in question]
+            words = [token for token, is_token in zip(passage, tokens[p], strict=True) if is_token]
+            best = [max(sum(a * b for a, b in zip(query, word, strict=True)) for word in words) for query in question]
             assert names["scores"][q, p].item() == pytest.approx(sum(best), abs=1e-5)
     assert passages.grad[tokens].abs().sum() > 0
     assert passages.grad[~tokens].abs().sum() == 0
@@ -253,8 +253,8 @@ def test_the_pages_late_interaction_is_the_loss_of_its_scores():
 
 def test_the_pages_code_trains_a_model(folder, tmp_path):
     exec(compile("\n".join(page_code()[:3]), "page", "exec"), {"MODEL": str(folder), "OUT": str(tmp_path / "trained")})
-    before, after = (SentenceTransformer(str(path), device="cpu") for path in (folder, tmp_path / "trained"))
-    changed = [not torch.equal(*pair) for pair in zip(before.parameters(), after.parameters(), strict=True)]
+    base, trained = (SentenceTransformer(str(path), device="cpu") for path in (folder, tmp_path / "trained"))
+    changed = [not torch.equal(*pair) for pair in zip(base.parameters(), trained.parameters(), strict=True)]
     assert sum(changed) > len(changed) / 2
 
 

@@ -27,14 +27,14 @@ SETS = Sets(train=["toy/train"], evaluate=[], annotator=[])
 
 def rows() -> list[dict]:
     """Questions of two kinds; the last has no evidence."""
-    made = []
+    toy_rows = []
     for i, town in enumerate(TOWNS):
         text = f"Person {i} liked tea. Person {i} was born in {town}. They left in 19{i}1. Nobody knows why at all."
         question = f"Where was Person {i} born?" if i % 2 else f"When did Person {i} leave?"
         answer = ("Oslo" if i == 7 else town) if i % 2 else f"19{i}1"
         ids = {"id": f"q{i}", "passage_id": f"p{i}"}
-        made.append(ids | {"question": question, "answers": [answer], "title": f"Person {i}", "text": text})
-    return made
+        toy_rows.append(ids | {"question": question, "answers": [answer], "title": f"Person {i}", "text": text})
+    return toy_rows
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +52,26 @@ def annotator(tmp_path_factory):
 def staged(folder, annotator, strategy: str) -> dict[tuple[str, str], str]:
     """The texts of distractors that the stages write, by question and strategy."""
     records, positives = folder / "records", folder / "positives"
-    given = rows()
-    passages = [Passage(row["passage_id"], row["title"], row["text"], None) for row in given]
+    items = rows()
+    passages = [Passage(row["passage_id"], row["title"], row["text"], None) for row in items]
     tables.write(records / "passages.parquet", Passage, passages)
-    asked = [Question(row["id"], row["question"], row["answers"], "string", None, None, None, None) for row in given]
-    tables.write(records / "questions.parquet", Question, asked)
-    members = [SetMember("toy", "train", row["id"]) for row in given]
+    queries = [Question(row["id"], row["question"], row["answers"], "string", None, None, None, None) for row in items]
+    tables.write(records / "questions.parquet", Question, queries)
+    members = [SetMember("toy", "train", row["id"]) for row in items]
     tables.write(records / "question_sets.parquet", SetMember, members)
-    pairs = [Positive(row["id"], row["passage_id"], "given", None) for row in given]
+    pairs = [Positive(row["id"], row["passage_id"], "given", None) for row in items]
     tables.write(positives / "positives.parquet", Positive, pairs)
-    tables.write(positives / "folds.parquet", Fold, [Fold(row["id"], "train", 0) for row in given])
+    tables.write(positives / "folds.parquet", Fold, [Fold(row["id"], "train", 0) for row in items])
     settings = EVIDENCE.model_copy(
         update={"strategies": [strategy, *PLACEBOS], "placebo_of": strategy, "window": 5, "input_tokens": 512}
     )
     table = folder / "evidence.parquet"
     read = {"records": records, "positives": positives}
     find_evidence(settings, SETS, HARDWARE, **read, annotator_folder=annotator, out=table)
-    made = Distractors(forms=["cut"], seed=3)
-    write_distractors(made, **read, evidence=table, out=folder / "distractors")
-    found = tables.rows(folder / "distractors" / "distractors.parquet", Distractor)
-    return {(row.question_id, row.strategy): row.text for row in found}
+    form_settings = Distractors(forms=["cut"], seed=3)
+    write_distractors(form_settings, **read, evidence=table, out=folder / "distractors")
+    written = tables.rows(folder / "distractors" / "distractors.parquet", Distractor)
+    return {(row.question_id, row.strategy): row.text for row in written}
 
 
 @pytest.mark.parametrize("strategy", ["sentence", "pseudo", "window", "answer"])
@@ -79,17 +79,17 @@ def test_rows_give_what_the_stages_give(tmp_path, annotator, strategy):
     distractors = staged(tmp_path, annotator, strategy)
     asks = {"annotator": annotator} if strategy == "pseudo" else {"evidence": strategy}
     compared = 0
-    for row, found in zip(rows(), eadpr.distractors(rows(), **asks), strict=True):
+    for row, result in zip(rows(), eadpr.distractors(rows(), **asks), strict=True):
         if row["id"] == "q7" and strategy != "pseudo":
-            assert found.reasons["distractor"] == "no_evidence"
+            assert result.reasons["distractor"] == "no_evidence"
         for variant in ("distractor", *PLACEBOS):
             if variant in texts.SENTENCES and strategy in ("window", "answer"):
-                assert variant not in found.variants
-                assert found.reasons[variant] == "cut_otherwise", "as the distractor lacks no whole sentence"
+                assert variant not in result.variants
+                assert result.reasons[variant] == "cut_otherwise", "as the distractor lacks no whole sentence"
                 continue
             key = row["id"], strategy if variant == "distractor" else variant
-            assert found.variants.get(variant) == distractors.get(key), key
-            assert (variant in found.reasons) == (key not in distractors)
+            assert result.variants.get(variant) == distractors.get(key), key
+            assert (variant in result.reasons) == (key not in distractors)
             compared += key in distractors
     assert compared > 15
 
@@ -99,8 +99,8 @@ def test_the_library_and_the_settings_agree_on_what_cuts_inside_of_a_sentence():
 
 
 def test_a_qa_model_by_its_folder_is_asked_as_unifiedqa(annotator):
-    found = [list(eadpr.distractors(rows(), annotator=given)) for given in (annotator, str(annotator / "fold-0"))]
-    assert found[0] == found[1]
+    results = [list(eadpr.distractors(rows(), annotator=model)) for model in (annotator, str(annotator / "fold-0"))]
+    assert results[0] == results[1]
 
 
 LAZY = """

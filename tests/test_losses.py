@@ -16,7 +16,7 @@ WITHOUT_HARD = GOLDEN[:, [0, 3, 2, 5]]
 
 
 def all_masks(count: int, hard: int) -> Masks:
-    """Nothing missing, nothing masked."""
+    """Masks with nothing missing or masked."""
     negatives = torch.ones(count, count * (1 + hard), dtype=torch.bool)
     negatives[:, :count].fill_diagonal_(False)
     distractors = torch.ones(count, count, dtype=torch.bool)
@@ -31,26 +31,26 @@ def terms(scores, masks, *, form="paper", lambda_=1.0, tau1=1.0, tau2=1.0):
     ("lambda_", "dpr", "total"), [(0.0, 0.633381, 2.114800), (0.2, 0.698890, 2.180309), (1.0, 0.924931, 2.406350)]
 )
 def test_paper_golden(lambda_, dpr, total):
-    found = terms(SCORES, all_masks(2, 1), lambda_=lambda_)
+    losses = terms(SCORES, all_masks(2, 1), lambda_=lambda_)
     expected = [total, dpr, 0.493546, 0.987873, 0.0, 0.0, 0.0]
-    assert [t.item() for t in found] == pytest.approx(expected, abs=1e-6)
+    assert [t.item() for t in losses] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("lambda_", "dpr", "total"), [(0.0, 0.201413, 1.197182), (0.2, 0.300697, 1.296465), (1.0, 0.621266, 1.617034)]
 )
 def test_paper_golden_without_hard_negatives(lambda_, dpr, total):
-    found = terms(WITHOUT_HARD, all_masks(2, 0), lambda_=lambda_)
-    assert [t.item() for t in found] == pytest.approx([total, dpr, 0.493546, 0.502222, 0.0, 0.0, 0.0], abs=1e-6)
+    losses = terms(WITHOUT_HARD, all_masks(2, 0), lambda_=lambda_)
+    assert [t.item() for t in losses] == pytest.approx([total, dpr, 0.493546, 0.502222, 0.0, 0.0, 0.0], abs=1e-6)
 
 
 def test_by_the_letter_of_equation_5_a_question_has_no_hard_negative_of_its_own_in_l_pp():
     """e^1.5 / (e^1.5 + e^0.5 + e^0.2 + e^0.4) of q1, whose h1 scores 1.0; e^1.4 / (e^1.4 + e^0.3 + e^0.6 + e^0.1)."""
-    found = loss_terms(SCORES, all_masks(2, 1), form="paper", lambda_=0.0, tau1=0.0, tau2=1.0, pp_negatives="others")
+    losses = loss_terms(SCORES, all_masks(2, 1), form="paper", lambda_=0.0, tau1=0.0, tau2=1.0, pp_negatives="others")
     shares = [
         math.log(sum(map(math.exp, row)) / math.exp(row[0])) for row in ([1.5, 0.5, 0.2, 0.4], [1.4, 0.3, 0.6, 0.1])
     ]
-    assert found.pp.item() == pytest.approx(sum(shares) / 2)
+    assert losses.pp.item() == pytest.approx(sum(shares) / 2)
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_by_the_letter_of_equation_5_a_question_has_no_hard_negative_of_its_own_
 )
 def test_reference_golden(lambda_, dpr, total):
     """Totals of the official class run on these scores; terms re-computed (methods.md 6)."""
-    found = terms(SCORES, all_masks(2, 1), form="reference", lambda_=lambda_)
-    assert found.total.item() == pytest.approx(total, abs=2e-7)
-    assert [t.item() for t in found[1:]] == pytest.approx([dpr, 0.805498, 0.857659, 0.780802, 0.0, 0.0], abs=1.5e-6)
+    losses = terms(SCORES, all_masks(2, 1), form="reference", lambda_=lambda_)
+    assert losses.total.item() == pytest.approx(total, abs=2e-7)
+    assert [t.item() for t in losses[1:]] == pytest.approx([dpr, 0.805498, 0.857659, 0.780802, 0.0, 0.0], abs=1.5e-6)
 
 
 def test_reference_golden_without_hard_negatives():
-    found = terms(WITHOUT_HARD, all_masks(2, 0), form="reference", lambda_=0.0)
-    assert found.total.item() == pytest.approx(2.1389802, abs=2e-7)
+    losses = terms(WITHOUT_HARD, all_masks(2, 0), form="reference", lambda_=0.0)
+    assert losses.total.item() == pytest.approx(2.1389802, abs=2e-7)
 
 
 def test_the_reference_form_counts_what_is_masked_as_1():
@@ -75,11 +75,11 @@ def test_the_reference_form_counts_what_is_masked_as_1():
     masks = all_masks(2, 1)
     masks.negatives_QN[:, 2] = masks.distractors_QQ[:, 0] = masks.contrast_CQ[0, 0] = False
     masks.negatives_QN[1, 0] = False
-    found = terms(scores, masks, form="reference", lambda_=2.0)
+    losses = terms(scores, masks, form="reference", lambda_=2.0)
     dpr = (math.log((4 + 3 + 4) / 4) + math.log((6 + 5**2 + 4) / 6)) / 2
     plain = (math.log((4 + 3 + 5 + 3) / 4) + math.log((6 + 7 + 4) / 6)) / 2
     expected = [dpr, math.log((6 + 5 + 4) / 6), math.log((5 + 5) / 5), plain, 0.0, 0.0]
-    assert [t.item() for t in found[1:]] == pytest.approx(expected)
+    assert [t.item() for t in losses[1:]] == pytest.approx(expected)
 
 
 def test_a_question_that_the_passage_answers_is_no_negative_of_the_flipped_loss():
@@ -89,8 +89,8 @@ def test_a_question_that_the_passage_answers_is_no_negative_of_the_flipped_loss(
     assert flipped_loss(SCORES, masks).item() == pytest.approx(alone)
 
 
-def nll(target, others):
-    return -torch.log(target.exp() / (target.exp() + sum(other.exp() for other in others)))
+def nll(target, negatives):
+    return -torch.log(target.exp() / (target.exp() + sum(negative.exp() for negative in negatives)))
 
 
 def naive(
@@ -104,11 +104,11 @@ def naive(
         positive, distractor, zeros = s[i][i], s[i][wide + i], [0 * s[i][i]]
         terms["flipped"].append(nll(positive, [s[j][i] for j in range(count) if masks.negatives_QN[j, i]]))
         if form == "reference":  # what is masked stays as e^0
-            every = [s[i][n] if masks.negatives_QN[i, n] else zeros[0] for n in range(wide) if n != i]
-            inside, hard = every[: count - 1], wide - count
+            columns = [s[i][n] if masks.negatives_QN[i, n] else zeros[0] for n in range(wide) if n != i]
+            inside, hard = columns[: count - 1], wide - count
             weighted = distractor * has[i] * lambda_
             terms["dpr"].append(nll(positive, [*inside, *zeros * (hard + count - 1), weighted]))
-            terms["plain"].append(nll(positive, [*every, *zeros * count]))
+            terms["plain"].append(nll(positive, [*columns, *zeros * count]))
             if has[i]:
                 terms["hn"].append(nll(positive, [*zeros * (wide - 1 + count - 1), distractor]))
                 apart = [s[i][wide + j] if masks.distractors_QQ[i, j] else zeros[0] for j in range(count) if j != i]
@@ -122,11 +122,11 @@ def naive(
         compared = [nll(t, [distractor]) for t, counts in zip(targets, masks.contrast_CQ[:, i], strict=True) if counts]
         terms["hn"] += [mean(compared)] if compared else []
         if has[i]:
-            others = [s[i][wide + j] for j in range(count) if j != i and masks.distractors_QQ[i, j]]
+            distractors = [s[i][wide + j] for j in range(count) if j != i and masks.distractors_QQ[i, j]]
             hard = wide // count - 1
-            own = range(count + i * hard, count + (i + 1) * hard) if pp_negatives == "others" else []
-            below = [s[i][n] for n in range(wide) if masks.negatives_QN[i, n] and n not in own]
-            terms["pp"].append(nll(distractor, below + others))
+            own_hard = range(count + i * hard, count + (i + 1) * hard) if pp_negatives == "others" else []
+            below = [s[i][n] for n in range(wide) if masks.negatives_QN[i, n] and n not in own_hard]
+            terms["pp"].append(nll(distractor, below + distractors))
         if len(masks.placebos_Q) and masks.placebos_Q[i]:
             terms["placebo"].append(nll(s[i][wide + count + i], negatives))
     return {name: mean(values) for name, values in terms.items()}
@@ -157,11 +157,11 @@ def batches(draw):
 def test_equals_the_naive_loop_and_gradients_are_finite(batch, form):
     scores, masks, lambda_ = batch
     expected = naive(scores, masks, lambda_, form)
-    found = terms(scores.requires_grad_(), masks, lambda_=lambda_, form=form)
+    losses = terms(scores.requires_grad_(), masks, lambda_=lambda_, form=form)
     exact = 1e-9 if form == "paper" else 1e-6  # lambda is a float32 among the factors of `reference`
-    assert [t.item() for t in found[1:5]] == pytest.approx([float(expected[n]) for n in Terms._fields[1:5]], abs=exact)
+    assert [t.item() for t in losses[1:5]] == pytest.approx([float(expected[n]) for n in Terms._fields[1:5]], abs=exact)
     assert flipped_loss(scores, masks).item() == pytest.approx(float(expected["flipped"]), abs=1e-9)
-    found.total.backward()
+    losses.total.backward()
     assert scores.grad.isfinite().all()
 
 
@@ -185,9 +185,9 @@ def test_terms_with_placebos_equal_the_naive_loop(batch, pp_negatives):
     expected = {name: float(term) for name, term in terms_of_loop.items()}
     scores.requires_grad_()
     weights = {"lambda_": 0.7, "tau1": 0.5, "tau2": 2.0, "placebo": 0.3, "pp_negatives": pp_negatives}
-    found = loss_terms(scores, masks, form="paper", balance=balance, **weights)
-    assert [t.item() for t in found[1:6]] == pytest.approx([expected[n] for n in Terms._fields[1:6]], abs=1e-9)
+    losses = loss_terms(scores, masks, form="paper", balance=balance, **weights)
+    assert [t.item() for t in losses[1:6]] == pytest.approx([expected[n] for n in Terms._fields[1:6]], abs=1e-9)
     total = expected["dpr"] + 0.5 * expected["hn"] + 2 * expected["pp"] + 0.3 * expected["placebo"]
-    assert found.total.item() == pytest.approx(total, abs=1e-9)
-    found.total.backward()
+    assert losses.total.item() == pytest.approx(total, abs=1e-9)
+    losses.total.backward()
     assert scores.grad.isfinite().all()

@@ -35,22 +35,22 @@ def naive(hits: list[bool], relevant: int, k: int) -> dict[str, float]:
     first = next((rank for rank, hit in enumerate(hits[:k], start=1) if hit), None)
     gain = sum(1 / log2(rank + 1) for rank, hit in enumerate(hits[:k], start=1) if hit)
     best = sum(1 / log2(rank + 1) for rank in range(1, min(relevant, k) + 1))
-    found = sum(hits[:k])
+    hit_count = sum(hits[:k])
     precision = [sum(hits[:rank]) / rank for rank, hit in enumerate(hits[:k], start=1) if hit]
     return {
         "top": float(first is not None),
         "mrr": 1 / first if first else 0.0,
         "ndcg": gain / best,
         "map": sum(precision) / relevant,
-        "recall": found / relevant,
-        "all": float(found == relevant),
+        "recall": hit_count / relevant,
+        "all": float(hit_count == relevant),
     }
 
 
 @given(judged(), st.integers(1, 15))
 def test_metrics_equal_naive_loops(case, k):
     hits, relevant = case
-    found = {
+    by_name = {
         "top": metrics.top_k_accuracy(hits, k),
         "mrr": reciprocal_rank(hits, k),
         "ndcg": ndcg(np.pad(hits, ((0, 0), (0, 15))), relevant, k),
@@ -60,12 +60,12 @@ def test_metrics_equal_naive_loops(case, k):
     }
     for i, row in enumerate(hits.tolist()):
         expected = naive(row, int(relevant[i]), k)
-        assert {name: values[i] for name, values in found.items()} == pytest.approx(expected)
+        assert {name: values[i] for name, values in by_name.items()} == pytest.approx(expected)
 
 
 def test_grades_count_in_ndcg():
-    found = metrics.ndcg(np.array([[0.0, 3.0, 1.0]]), np.array([[3.0, 2.0, 1.0]]), 2)
-    assert found == pytest.approx([(3 / log2(3)) / (3 + 2 / log2(3))])
+    values = metrics.ndcg(np.array([[0.0, 3.0, 1.0]]), np.array([[3.0, 2.0, 1.0]]), 2)
+    assert values == pytest.approx([(3 / log2(3)) / (3 + 2 / log2(3))])
 
 
 GRADED = [("q1", "a", 3.0), ("q9", "c", 2.0)]
@@ -89,11 +89,11 @@ def ranking(question_id: str, *ids: str) -> list[Ranked]:
 def test_ranks_below_the_depth_are_left_out(store):
     rankings = [ranking("q0", "b", "a"), ranking("q1", "b", "a"), []]
     relevant = {"q0": {"a": 2.0}, "q1": {"b": 1.0, "a": 3.0}, "q2": {}}
-    found = judge_rankings(Judge(store, relevant), QUESTIONS, rankings, depth=1)
-    assert found.answer_QK.tolist() == found.relevant_QK.tolist() == found.supporting_QK.tolist() == [[0], [1], [0]]
-    assert (found.gain_QK.tolist(), found.best_QK.tolist()) == ([[0], [1], [0]], [[2], [3], [0]])
-    assert (found.relevant_Q.tolist(), found.supporting_Q.tolist()) == ([1, 2, 0], [0, 1, 0])
-    assert found.ranked_Q.tolist() == [1, 1, 0]
+    hits = judge_rankings(Judge(store, relevant), QUESTIONS, rankings, depth=1)
+    assert hits.answer_QK.tolist() == hits.relevant_QK.tolist() == hits.supporting_QK.tolist() == [[0], [1], [0]]
+    assert (hits.gain_QK.tolist(), hits.best_QK.tolist()) == ([[0], [1], [0]], [[2], [3], [0]])
+    assert (hits.relevant_Q.tolist(), hits.supporting_Q.tolist()) == ([1, 2, 0], [0, 1, 0])
+    assert hits.ranked_Q.tolist() == [1, 1, 0]
 
 
 def test_given_positives_are_those_of_the_source_for_the_questions_asked_with_grades_of_judgements(store, tmp_path):

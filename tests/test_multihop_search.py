@@ -32,22 +32,22 @@ ENCODE = Encode.model_validate(small.ENCODE)
 
 def exhaustive(first, second, blank, names, count):
     """All ordered pairs of one question: scores first (P,) and second (P, P) by hop 1, as float32."""
-    found = []
+    paths = []
     for a, b in permutations(range(len(first)), 2):
-        one = np.float32(-np.inf if blank[a] else first[a])
-        found.append((-float(one + np.float32(second[a, b])), names[a], names[b], a, b))
-    return [(a, b, -score) for score, _, _, a, b in sorted(found)][:count]
+        first_score = np.float32(-np.inf if blank[a] else first[a])
+        paths.append((-float(first_score + np.float32(second[a, b])), names[a], names[b], a, b))
+    return [(a, b, -score) for score, _, _, a, b in sorted(paths)][:count]
 
 
 def paths_of(values, questions, seconds, blank, names, folder, *, width, count):
-    """Of questions (Q, D), where `seconds` (Q, P, D) are hop 2's queries after each passage."""
+    """Paths of questions (Q, D); `seconds` (Q, P, D) are hop 2's queries after each passage."""
     stored = small.write_vectors(folder, values)
     store = SimpleNamespace(
         ids=lambda rows: [names[i] for i in rows], texts=lambda rows: ["" if blank[i] else "text" for i in rows]
     )
     second, beam = lambda numbers, rows: seconds[numbers, rows], Beam(width=width, paths=count)
-    found = find_paths(stored, store, questions, second, beam, lambda _: None)
-    return [[(*rows, score) for rows, _, score in one] for one in found]
+    rankings = find_paths(stored, store, questions, second, beam, lambda _: None)
+    return [[(*rows, score) for rows, _, score in ranking] for ranking in rankings]
 
 
 @given(data=st.data())
@@ -63,9 +63,9 @@ def test_a_beam_as_wide_as_the_corpus_is_exhaustive_search(data, tmp_path_factor
     count = data.draw(st.integers(1, rows * rows))
     folder = tmp_path_factory.mktemp("v")
     width = rows + data.draw(st.integers(0, 2))
-    found = paths_of(values, questions, seconds, blank, names, folder, width=width, count=count)
+    paths = paths_of(values, questions, seconds, blank, names, folder, width=width, count=count)
     for q in range(many):
-        assert found[q] == exhaustive(values @ questions[q], seconds[q] @ values.T, blank, names, count)
+        assert paths[q] == exhaustive(values @ questions[q], seconds[q] @ values.T, blank, names, count)
 
 
 def test_a_narrow_beam_by_hand(tmp_path):
@@ -75,11 +75,11 @@ def test_a_narrow_beam_by_hand(tmp_path):
     questions = np.array([[3, 2, 1, 0]], np.float32)
     seconds = np.array([[[9, 1, 2, 0], [0, 0, 0, 5], [9, 9, 9, 9], [9, 9, 9, 9]]], np.float32)
     blank = np.zeros(4, bool)
-    found = paths_of(values, questions, seconds, blank, "abcd", tmp_path, width=2, count=9)
-    assert found == [[(1, 3, 7.0), (0, 2, 5.0), (0, 1, 4.0), (1, 0, 2.0)]]
+    paths = paths_of(values, questions, seconds, blank, "abcd", tmp_path, width=2, count=9)
+    assert paths == [[(1, 3, 7.0), (0, 2, 5.0), (0, 1, 4.0), (1, 0, 2.0)]]
     blank[1] = True
-    found = paths_of(values, questions, seconds, blank, "abcd", tmp_path, width=2, count=3)
-    assert found == [[(0, 2, 5.0), (0, 1, 4.0), (1, 0, -np.inf)]]
+    paths = paths_of(values, questions, seconds, blank, "abcd", tmp_path, width=2, count=3)
+    assert paths == [[(0, 2, 5.0), (0, 1, 4.0), (1, 0, -np.inf)]]
 
 
 def test_the_ranking_of_paths_has_each_passage_once_at_its_first_place():
@@ -94,7 +94,7 @@ def test_the_ranking_of_paths_has_each_passage_once_at_its_first_place():
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    """With `model`, as `base` but for two hops, and its `vectors`."""
+    """A toy with `model`, as `base` but for two hops, and its `vectors`."""
     folder = write_all(tmp_path_factory.mktemp("toy"))
     (folder / "base").rename(folder / "model")
     write_json(folder / "model" / SETTINGS, {"query_tokens": TWO_HOP.query_tokens})
@@ -102,14 +102,14 @@ def toy(tmp_path_factory):
     return folder
 
 
-def cut_to(toy, own, query_tokens):
+def cut_to(toy, folder, query_tokens):
     """The same, but trained with hop 2's queries cut to so many tokens."""
-    (own / "model").mkdir(parents=True)
+    (folder / "model").mkdir(parents=True)
     for name in ("records", "vectors", *(f"model/{p.name}" for p in (toy / "model").iterdir())):
         if not name.endswith(SETTINGS):
-            (own / name).symlink_to(toy / name)
-    write_json(own / "model" / SETTINGS, {"query_tokens": query_tokens})
-    return own
+            (folder / name).symlink_to(toy / name)
+    write_json(folder / "model" / SETTINGS, {"query_tokens": query_tokens})
+    return folder
 
 
 def retrieve(toy, out, beam=BEAM) -> int:
@@ -122,8 +122,8 @@ def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path, query_
     """Exhaustive search with vectors of float32, one query at a time, is within float16's rounding of the stage's."""
     toy = cut_to(toy, tmp_path / "own", query_tokens)
     passages = list(tables.rows(toy / "records/passages.parquet", Passage))
-    asked = {q.id: q for q in tables.rows(toy / "records/questions.parquet", Question)}
-    assert retrieve(toy, tmp_path, BEAM.model_copy(update={"width": len(passages), "paths": 5})) == len(asked)
+    questions = {q.id: q for q in tables.rows(toy / "records/questions.parquet", Question)}
+    assert retrieve(toy, tmp_path, BEAM.model_copy(update={"width": len(passages), "paths": 5})) == len(questions)
     paths = list(tables.rows(tmp_path / "ranking/paths/evaluate.parquet", RankedPath))
     assert [(p.question_id, p.rank) for p in paths] == [(f"q{i}", r) for i in range(3, 20, 4) for r in range(1, 6)] + [
         ("c3", r) for r in range(1, 6)
@@ -138,7 +138,7 @@ def test_paths_are_those_of_the_encoder_asked_pair_by_pair(toy, tmp_path, query_
     matrix = np.stack([vector(*([p.title, p.text] if p.title else [p.text])) for p in passages])
     row = {p.id: i for i, p in enumerate(passages)}
     for question_id in ("q3", "c3"):
-        question = asked[question_id].question.rstrip("?")
+        question = questions[question_id].question.rstrip("?")
         first = matrix @ vector(question)
         first[row["blank"]] = -np.inf
         second = np.stack([matrix @ vector(question, p.text or p.title, cut=query_tokens) for p in passages])
@@ -165,26 +165,26 @@ def test_a_passage_without_text_stands_for_its_title_in_a_query_and_begins_no_go
 
 
 def test_bad_inputs_are_refused(toy, tmp_path):
-    own = tmp_path / "own"
-    (own / "records").mkdir(parents=True)
+    folder = tmp_path / "own"
+    (folder / "records").mkdir(parents=True)
     for name in ("model", "vectors"):
-        (own / name).symlink_to(toy / name)
+        (folder / name).symlink_to(toy / name)
     rows = list(tables.rows(toy / "records/passages.parquet", Passage))
-    tables.write(own / "records/passages.parquet", Passage, rows[1:])
+    tables.write(folder / "records/passages.parquet", Passage, rows[1:])
     with pytest.raises(ValueError, match=r"vectors holds vectors of other passages than .*; run `dvc repro`"):
-        retrieve(own, tmp_path)
+        retrieve(folder, tmp_path)
     assert not (tmp_path / "ranking").exists()
 
 
 def question(question_id: str, hops: str | None, kind: str | None = "bridge") -> Question:
-    own = None if hops is None else hops.split()
-    return Question(question_id, "who?", ["x"], "string", None, None, kind, own)
+    hop_ids = None if hops is None else hops.split()
+    return Question(question_id, "who?", ["x"], "string", None, None, kind, hop_ids)
 
 
 def test_a_question_without_paths_counts_as_wrong_and_one_without_hops_not_at_all():
-    asked = [question("none", None), question("q", "a b"), question("left", "a b")]
+    questions = [question("none", None), question("q", "a b"), question("left", "a b")]
     paths = [RankedPath(question_id, 1, ["a", "b"], [1.0, 1.0], 2.0) for question_id in ("none", "q")]
-    for values in path_values(paths, asked, [2]).values():
+    for values in path_values(paths, questions, [2]).values():
         assert (values.rows.tolist(), values.values.tolist()) == ([1, 2], [1.0, 0.0])
 
 
@@ -193,16 +193,16 @@ Pairs = st.lists(st.permutations(PASSAGES).map(lambda p: tuple(p[:2])), max_size
 
 
 @given(st.lists(st.tuples(st.sets(st.sampled_from(PASSAGES), min_size=1, max_size=3), Pairs), min_size=1, max_size=5))
-def test_against_naive_loops(found):
-    asked = [question(f"q{i}", " ".join(sorted(hops))) for i, (hops, _) in enumerate(found)]
+def test_against_naive_loops(cases):
+    questions = [question(f"q{i}", " ".join(sorted(hops))) for i, (hops, _) in enumerate(cases)]
     rows = [
         RankedPath(f"q{i}", rank, list(pair), [0.0, 0.0], 0.0)
-        for i, (_, pairs) in enumerate(found)
+        for i, (_, pairs) in enumerate(cases)
         for rank, pair in enumerate(pairs, start=1)
     ]
-    values = path_values(rows, asked, [2, 6, 10])
+    values = path_values(rows, questions, [2, 6, 10])
     for k in (2, 6, 10):
-        for i, (hops, pairs) in enumerate(found):
+        for i, (hops, pairs) in enumerate(cases):
             best = pairs[: k // 2]
             passages = {passage for pair in best for passage in pair}
             assert values[f"all{k}"].values[i] == (hops <= passages)

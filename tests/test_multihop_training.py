@@ -42,8 +42,8 @@ def train(toy: Path, out: Path, *, loss=EADPR, two_hop=TWO_HOP, settings=SETTING
 def hops_of(toy: Path, role: str = "train", *, distractors: bool = True, placebos: bool = False):
     store = PassageStore(toy / "records" / "passages.parquet")
     loss = (BALANCED if placebos else EADPR) if distractors else DPR
-    found = read_examples(toy / "examples", toy / "records", store, role, loss, {})
-    return pair_hops(found, toy / "records", store), store
+    examples = read_examples(toy / "examples", toy / "records", store, role, loss, {})
+    return pair_hops(examples, toy / "records", store), store
 
 
 def batcher_of(
@@ -62,7 +62,7 @@ def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
     assert pairs[:3] == [("w0", "f0"), ("w1", "f1"), ("w2", "f2")]
     assert pairs[-3:] == [("w0", "w1"), ("w2", "w3"), ("w4", "w5")]
     assert hops.unordered.tolist() == [False] * 15 + [True] * 3
-    assert all(one == two for one, two in zip(hops.examples.questions[::2], hops.examples.questions[1::2], strict=True))
+    assert all(a == b for a, b in zip(hops.examples.questions[::2], hops.examples.questions[1::2], strict=True))
     assert hops.left_out == 0
     rows = list(tables.rows(toy / "examples/examples.parquet", Example))
     tables.write(tmp_path / "examples.parquet", Example, rows[::-1])
@@ -70,18 +70,18 @@ def test_hops_stand_side_by_side_in_their_order(toy, tmp_path):
     same = pair_hops(turned, toy / "records", store).examples
     assert same.positives.tolist() == hops.examples.positives.tolist()
     tables.write(tmp_path / "examples.parquet", Example, [row for row in rows if row.positive not in ("w1", "f2")])
-    found = read_examples(tmp_path, toy / "records", store, "train", DPR, {})
-    left = pair_hops(found, toy / "records", store)
+    examples = read_examples(tmp_path, toy / "records", store, "train", DPR, {})
+    fewer = pair_hops(examples, toy / "records", store)
     # Of q1, q2, q10 and q18 one hop is no example, as of c0, which compares w0 and w1.
-    assert (len(left.unordered), left.left_out, left.unordered.tolist().count(True)) == (13, 5, 2)
+    assert (len(fewer.unordered), fewer.left_out, fewer.unordered.tolist().count(True)) == (13, 5, 2)
 
 
 def test_the_mark_at_the_end_of_a_question_is_no_part_of_a_query(toy):
-    shown = [without_question_mark(text) for text in ("who? ", "who?", "who", "?", "a? b")]
-    assert shown == ["who", "who", "who", "", "a? b"]
+    queries = [without_question_mark(text) for text in ("who? ", "who?", "who", "?", "a? b")]
+    assert queries == ["who", "who", "who", "", "a? b"]
     question, _ = load_pair(toy / "base", ONE)
-    found = second_ids(question, ["who?"], ["one two"], 16)
-    assert found[0].tolist() == question.tokenizer("who?", "one two")["input_ids"]  # one mark is stripped, not two
+    inputs = second_ids(question, ["who?"], ["one two"], 16)
+    assert inputs[0].tolist() == question.tokenizer("who?", "one two")["input_ids"]  # one mark is stripped, not two
     assert [len(ids) for ids in second_ids(question, ["who"], ["one two " * 90], 9)] == [9]
     with pytest.raises(ValueError, match=r"two_hop.query_tokens must not exceed the 512 positions .* found 513"):
         second_ids(question, ["who"], ["a"], 513)
@@ -100,12 +100,12 @@ def test_masks_between_the_hops_of_a_question():
     negatives[2, 0] = distractors[2, 0] = negatives[2, 4] = negatives[1, 7] = False
     negatives[3, 4] = False  # of another question, so it stays one
     masks = Masks(negatives, distractors, torch.ones(1, 4, dtype=torch.bool), torch.tensor([True] * 3 + [False]))
-    found, restored = hop_masks(masks)
-    assert found.placebos_Q is masks.placebos_Q
+    changed, restored = hop_masks(masks)
+    assert changed.placebos_Q is masks.placebos_Q
     assert restored == 4
     expected = [[0, 1, 0, 1, 1, 0, 1, 1], [1, 0, 1, 0, 1, 0, 1, 1], [1, 1, 0, 1, 1, 0, 1, 1], [1, 1, 1, 0, 0, 0, 1, 1]]
-    assert found.negatives_QN.int().tolist() == expected
-    assert found.distractors_QQ.int().tolist() == [[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]
+    assert changed.negatives_QN.int().tolist() == expected
+    assert changed.distractors_QQ.int().tolist() == [[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0]]
 
 
 def texts_of(batcher: HopBatcher, rows) -> list[str]:
@@ -118,10 +118,10 @@ def test_a_batch_holds_both_queries_and_the_distractors_of_their_own_hop(toy):
     batch = batcher.first([0, 1])
     questions = texts_of(batcher, batch.questions)
     assert questions[:2] == ["where was the firm of alman founded", "where was the firm of alster founded"]
-    for asked, after, text in zip(questions[:2], questions[2:], ("alman works for", "alster works for"), strict=True):
-        assert after.startswith(asked)
-        assert text in after
-        assert "fond of walks" in after  # whole
+    for first, second, text in zip(questions[:2], questions[2:], ("alman works for", "alster works for"), strict=True):
+        assert second.startswith(first)
+        assert text in second
+        assert "fond of walks" in second  # whole
     columns = [texts_of(batcher, batch.passages)[i] for i in batch.columns_P.tolist()]
     assert ["works for" in text for text in columns[:4]] == [True, True, False, False]
     assert columns[4:8] == [f"{n} {n} wrote letters." for n in ("alman", "alster", "alster", "alvik")]
@@ -160,17 +160,17 @@ def test_own_hard_negatives_are_negatives_of_both_hops(toy):
 
 def test_only_comparisons_are_turned_and_only_some_times(toy):
     batcher = batcher_of(toy)
-    one, _ = hops_of(toy)
-    length = len(one.unordered)
+    hops, _ = hops_of(toy)
+    length = len(hops.unordered)
     orders: dict[str, set[str]] = {}
     for number in range(8 * (length // TRAIN.batch_size)):
         batch, again = batcher.sampled(number), batcher.sampled(number)
         assert [q.tolist() for q in again.questions] == [q.tolist() for q in batch.questions]
-        for asked, after in zip(*np.split(np.array(texts_of(batcher, batch.questions), object), 2), strict=True):
-            orders.setdefault(asked, set()).add(after)
-    counts = {asked: len(found) for asked, found in orders.items()}
-    assert {n for asked, n in counts.items() if "older" in asked} == {2}
-    assert {n for asked, n in counts.items() if "older" not in asked} == {1}
+        for first, second in zip(*np.split(np.array(texts_of(batcher, batch.questions), object), 2), strict=True):
+            orders.setdefault(first, set()).add(second)
+    counts = {query: len(seconds) for query, seconds in orders.items()}
+    assert {n for query, n in counts.items() if "older" in query} == {2}
+    assert {n for query, n in counts.items() if "older" not in query} == {1}
 
 
 def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2) -> float:
@@ -183,14 +183,14 @@ def naive(scores, hop_of, question_of, has, lambda_, tau1, tau2) -> float:
         def other_hop(j, i=i):
             return hop_of[i] == 0 and question_of[j] == question_of[i]  # of hop 2, which hop 1 does not count
 
-        own, pseudo = scores[i, i].exp(), scores[i, queries + hard + i].exp()
+        positive, pseudo = scores[i, i].exp(), scores[i, queries + hard + i].exp()
         negatives = [scores[i, j].exp() for j in range(queries) if j != i and not other_hop(j)]
         negatives += [scores[i, queries + h].exp() for h in range(hard)]
-        others = [scores[i, queries + hard + j].exp() for j in range(queries) if j != i and has[j] and not other_hop(j)]
-        dpr.append(-(own / (own + sum(negatives) + lambda_ * has[i] * pseudo)).log())
+        apart = [scores[i, queries + hard + j].exp() for j in range(queries) if j != i and has[j] and not other_hop(j)]
+        dpr.append(-(positive / (positive + sum(negatives) + lambda_ * has[i] * pseudo)).log())
         if has[i]:
-            hn.append(-(own / (own + pseudo)).log())
-            pp.append(-(pseudo / (pseudo + sum(negatives) + sum(others))).log())
+            hn.append(-(positive / (positive + pseudo)).log())
+            pp.append(-(pseudo / (pseudo + sum(negatives) + sum(apart))).log())
     mean = lambda values: sum(values) / len(values)  # noqa: E731
     return float(mean(dpr) + tau1 * mean(hn) + tau2 * mean(pp))
 
@@ -251,15 +251,15 @@ def test_a_training_that_died_ends_with_the_same_bytes(toy, tmp_path, monkeypatc
 
 
 def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
-    own = write_all(tmp_path / "own")
-    rows = list(tables.rows(own / "examples/examples.parquet", Example))
-    tables.write(own / "examples/distractors.parquet", Distractor, [])
+    folder = write_all(tmp_path / "own")
+    rows = list(tables.rows(folder / "examples/examples.parquet", Example))
+    tables.write(folder / "examples/distractors.parquet", Distractor, [])
     with pytest.raises(ValueError, match="holds no distractors, but the loss needs them"):
-        train(own, tmp_path)
+        train(folder, tmp_path)
     firsts = list({row.question_id: row for row in reversed(rows)}.values())
-    tables.write(own / "examples/examples.parquet", Example, firsts)
+    tables.write(folder / "examples/examples.parquet", Example, firsts)
     with pytest.raises(ValueError, match=r"no question with both hops \(18 lack one\)"):
-        train(own, tmp_path)
+        train(folder, tmp_path)
     with pytest.raises(ValueError, match="keep: best needs validation questions"):
         train(toy, tmp_path, keep="best", validation_questions=0)
     assert not (tmp_path / "model").exists()

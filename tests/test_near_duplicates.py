@@ -28,19 +28,19 @@ ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span
 
 
 def settings(generator="removed", **changes) -> Generation:
-    own = {"per_question": 3, "strategy": "pseudo", "seed": 0}
-    return Generation(**own | {"generator": generator} | changes)
+    defaults = {"per_question": 3, "strategy": "pseudo", "seed": 0}
+    return Generation(**defaults | {"generator": generator} | changes)
 
 
-def texts(make, one=ADA, numbers=range(8)) -> list[str]:
-    return [candidate.text for candidate in make(one, numbers)]
+def texts(make, original=ADA, numbers=range(8)) -> list[str]:
+    return [candidate.text for candidate in make(original, numbers)]
 
 
 # What there is to start from
 
 
 def test_the_evidence_and_sentences_that_hold_an_answer_are_taken_out_of_the_positive():
-    """What is left of a sentence is looked at: without the words around London it holds none."""
+    """The rest of a sentence is looked at: without the words around London it holds none."""
     pair = Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None)
     assert make_original(pair, None) == (*pair[:2], [Span(0, 23), Span(39, 57)], "She liked tea. Nobody knows why.")
     assert make_original(pair, [Span(0, 23), Span(24, 38)]).text == "Nobody knows why."
@@ -58,16 +58,16 @@ LEFT = ["She liked tea.", "The tea was green.", "Nobody knows why."]
 
 def test_removed_is_the_distractor_and_then_lacks_ever_more_sentences():
     """Each choice of the three once: all, pairs, single ones; in the order of the passage."""
-    made = texts(by_rule(removed, 0))
-    assert made[0] == ADA.text == " ".join(LEFT)
+    candidates = texts(by_rule(removed, 0))
+    assert candidates[0] == ADA.text == " ".join(LEFT)
     pairs, single = ({" ".join(chosen) for chosen in combinations(LEFT, count)} for count in (2, 1))
-    assert (set(made[1:4]), set(made[4:]), len(made)) == (pairs, single, 7)
+    assert (set(candidates[1:4]), set(candidates[4:]), len(candidates)) == (pairs, single, 7)
 
 
 def test_reordered_is_every_other_order_of_the_sentences_that_are_left():
-    made = texts(by_rule(reordered, 0))
-    assert len(made) == 5
-    assert {*made, ADA.text} == {" ".join(order) for order in permutations(LEFT)}
+    candidates = texts(by_rule(reordered, 0))
+    assert len(candidates) == 5
+    assert {*candidates, ADA.text} == {" ".join(order) for order in permutations(LEFT)}
     assert texts(by_rule(reordered, 0), ADA._replace(text="She liked tea.")) == []
 
 
@@ -76,8 +76,8 @@ def test_a_rule_draws_by_seed_and_question_alone(kind):
     make = by_rule(kind, 0)
     assert texts(make, numbers=range(2, 4)) == texts(make)[2:4]
     assert any(texts(make) != texts(by_rule(kind, seed)) for seed in range(1, 9))
-    others = (ADA._replace(question=question(f"other{i}", ["London"])) for i in range(9))
-    assert any(texts(make) != texts(make, other) for other in others)
+    originals = (ADA._replace(question=question(f"other{i}", ["London"])) for i in range(9))
+    assert any(texts(make) != texts(make, original) for original in originals)
     assert texts(make, ADA._replace(text="")) == []
 
 
@@ -96,10 +96,10 @@ class Drawn(Fillers):
 def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
     """Each gap another one, none that the passage has."""
     both = make_original(Pair(question("q", ["London", "green"]), Passage("p", "Ada", TEXT, None), None), None)
-    found = ["Rain fell all day long.", "Snow fell all night.", "Hail fell at noon.", "She liked tea."]
-    make = by_rule(replaced, Drawn(*found))
+    sentences = ["Rain fell all day long.", "Snow fell all night.", "Hail fell at noon.", "She liked tea."]
+    make = by_rule(replaced, Drawn(*sentences))
     assert set(texts(make, both, range(40))) == {
-        f"{first} She liked tea. {second} Nobody knows why." for first, second in permutations(found[:3], 2)
+        f"{first} She liked tea. {second} Nobody knows why." for first, second in permutations(sentences[:3], 2)
     }
     assert texts(make, both, range(5, 7)) == texts(make, both)[5:7]
     assert texts(make, ADA._replace(removed=[], text="")) == []
@@ -112,20 +112,20 @@ def test_replaced_has_sentences_from_elsewhere_in_the_place_of_the_evidence():
 class Asked:
     """A generator that gives these texts, and remembers the numbers it was asked for."""
 
-    def __init__(self, *found: str | None) -> None:
-        self.found, self.numbers = found, []
+    def __init__(self, *replies: str | None) -> None:
+        self.replies, self.numbers = replies, []
 
-    def __call__(self, one: Original, numbers: range) -> list[Candidate]:
+    def __call__(self, original: Original, numbers: range) -> list[Candidate]:
         self.numbers.append((numbers.start, numbers.stop))
-        return [Candidate("T", self.found[number]) for number in numbers if number < len(self.found)]
+        return [Candidate("T", self.replies[number]) for number in numbers if number < len(self.replies)]
 
 
 def test_what_is_dropped_is_counted_and_asked_for_again():
     make = Asked("One.", " - ", "In  London!", "One. ", None, "Two.", "Three.", "Four.")
     dropped: Counter[str] = Counter()
-    found = generate.near_duplicates(ADA, settings(), make, dropped)
+    duplicates = generate.near_duplicates(ADA, settings(), make, dropped)
     expected = [NearDuplicate("q", "p", i, "removed", "T", text) for i, text in enumerate(["One.", "Two.", "Three."])]
-    assert found == expected
+    assert duplicates == expected
     assert dropped == {"empty": 1, "holds_answer": 1, "repeated": 1, "cut_off": 1}
     assert make.numbers == [(0, 3), (3, 5), (5, 7)]
 
@@ -151,10 +151,10 @@ def write_people(folder: Path) -> dict[str, Path]:
     text = "{0} was born in Town{1}. {0} saw Hill. A river ran."
     passages = [(f"p{i}", name, text.format(name, i)) for i, name in enumerate(PEOPLE)]
     passages.append(("copy", "Other", "Ada saw Hill. A  river ran."))
-    asked = [question(f"q{i}", [f"Town{min(i, 1)}"])._replace(relation="birth") for i in range(3)]
-    asked += [question("q3", []), question("q4", ["x"])]
-    write_records(folder / "records", passages=passages, questions=[*asked, question("t", ["Town2"])], sets={
-        "toy/dev": [q.id for q in asked], "toy/train": ["t"],
+    questions = [question(f"q{i}", [f"Town{min(i, 1)}"])._replace(relation="birth") for i in range(3)]
+    questions += [question("q3", []), question("q4", ["x"])]
+    write_records(folder / "records", passages=passages, questions=[*questions, question("t", ["Town2"])], sets={
+        "toy/dev": [q.id for q in questions], "toy/train": ["t"],
     })  # fmt: skip
     pairs = [("q0", "p0"), ("q0", "p1"), ("q1", "p1"), ("q2", "p1"), ("q3", "p2"), ("t", "p2")]
     rows = (Positive(*pair, "given", None) for pair in pairs)
@@ -172,8 +172,8 @@ def write_people(folder: Path) -> dict[str, Path]:
 SETS = Sets(train=["toy/train"], evaluate=["toy/dev"], annotator=[])
 
 
-def write(folders: dict[str, Path], out: Path, chosen: Generation, by: Endpoint | None = None):
-    report = generate.write_near_duplicates(chosen, by, None, SETS, **folders, out=out)
+def write(folders: dict[str, Path], out: Path, chosen: Generation, endpoint: Endpoint | None = None):
+    report = generate.write_near_duplicates(chosen, endpoint, None, SETS, **folders, out=out)
     return list(tables.rows(out / "near_duplicates.parquet", NearDuplicate)), report
 
 
@@ -182,9 +182,9 @@ def test_the_stage_compares_with_the_corpus_and_between_questions(tmp_path, monk
     of_question = {"q0": ["Ada saw Hill. A river ran.", "B.", "C."], "q1": ["D.", "E."], "q2": ["E. ", "F.", "B."]}
     seen = []
 
-    def make(one, numbers):
-        seen.append((one.question.id, one.positive.id, one.text))
-        return [Candidate("", text) for text in of_question[one.question.id][numbers.start : numbers.stop]]
+    def make(original, numbers):
+        seen.append((original.question.id, original.positive.id, original.text))
+        return [Candidate("", text) for text in of_question[original.question.id][numbers.start : numbers.stop]]
 
     monkeypatch.setattr(generate, "choose_generator", lambda *_: make)
     rows, report = write(inputs, tmp_path / "out", settings(per_question=2))
@@ -212,21 +212,21 @@ OF_ADA = {
 @pytest.mark.parametrize("kind", OF_ADA)
 def test_the_kinds_of_a_positive(tmp_path, kind):
     """Fillers come from Bob and Cem; the corpus has what `removed` makes first of Ada's. No kind leaves an answer."""
-    own = settings(kind, per_question=40)
-    rows, report = write(write_people(tmp_path), tmp_path / "out", own)
+    chosen = settings(kind, per_question=40)
+    rows, report = write(write_people(tmp_path), tmp_path / "out", chosen)
     assert {row.text for row in rows if row.question_id == "q0"} >= OF_ADA[kind]
     assert not any(has_answer(["Town0" if row.question_id == "q0" else "Town1"], row.text) for row in rows)
     assert {row.generator for row in rows} == {report["generator"]} == {kind}
 
 
 def test_a_question_whose_answer_no_text_can_hold_has_none(tmp_path):
-    """Whether a near-duplicate says yes could not be told, even where there is a distractor."""
+    """It could not be told whether a near-duplicate says yes, even with a distractor."""
     inputs = write_people(tmp_path)
     lacking = Distractor("q1", "p1", "pseudo", 0, "cut", "Bob saw Hill. A river ran.", [Span(0, 22)])
     tables.write(inputs["distractors"] / "distractors.parquet", Distractor, [lacking])
     path = inputs["records"] / "questions.parquet"
-    asked = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
-    tables.write(path, Question, asked)
+    questions = [row._replace(answer_kind="yes-no") if row.id == "q1" else row for row in tables.rows(path, Question)]
+    tables.write(path, Question, questions)
     rows, report = write(inputs, tmp_path / "out", settings())
     assert ({row.question_id for row in rows}, report["with_none"]) == ({"q0", "q2"}, 3)
 
@@ -235,13 +235,13 @@ def test_a_killed_run_asks_an_endpoint_for_the_rest_alone(tmp_path, monkeypatch)
     monkeypatch.setenv("MY_KEY", "sk-secret")
     inputs, chosen = write_people(tmp_path), settings("endpoint", per_question=2)
     with chatting() as server:
-        by = task(server)
+        endpoint = task(server)
         says, server.says = server.says, lambda body: None if "q1?" in str(body) else says(body)
         with pytest.raises(OSError, match="HTTP 401"):
-            write(inputs, tmp_path / "out", chosen, by)
+            write(inputs, tmp_path / "out", chosen, endpoint)
         assert not (tmp_path / "out").exists()
         done, server.says = [body for body in server.requests if "q0?" in str(body)], says
-        rows, report = write(inputs, tmp_path / "out", chosen, by)
+        rows, report = write(inputs, tmp_path / "out", chosen, endpoint)
         assert len(done) == 2
         assert [body for body in server.requests if "q0?" in str(body)] == done
         assert {row.text for row in rows if row.question_id == "q0"} == {f"Answer to {body['seed']}." for body in done}

@@ -30,8 +30,8 @@ def settings(**changes) -> Negatives:
 @pytest.fixture
 def folders(tmp_path):
     records = write_records(tmp_path / "records", passages=PASSAGES, questions=QUESTIONS)
-    given = (Positive(q, p, "given", None) for q, ids in POSITIVES.items() for p in ids)
-    tables.write(tmp_path / "positives" / "positives.parquet", Positive, given)
+    positives = (Positive(q, p, "given", None) for q, ids in POSITIVES.items() for p in ids)
+    tables.write(tmp_path / "positives" / "positives.parquet", Positive, positives)
     folds = [Fold(q.id, "train", 0) for q in QUESTIONS]
     tables.write(tmp_path / "positives" / "folds.parquet", Fold, folds)
     return records, tmp_path / "positives", tmp_path / "out"
@@ -82,7 +82,7 @@ def test_questions_ordered_a_few_at_a_time_give_the_same_bytes(folders, tmp_path
     found_by = engine.batches
     ranking = write_ranking(tmp_path / "bm25", train={q: ["p1", "p5", "p6", "p4"] for q in ("q0", "q1", "q3")})
     run(folders, ranking, keep=2)
-    whole = (folders[2] / "negatives.parquet").read_bytes()
+    expected = (folders[2] / "negatives.parquet").read_bytes()
     for at_a_time, parts in {1: 4, 2: 2, 3: 2}.items():
         monkeypatch.setattr(negatives, "SORTED", at_a_time)
         queries = mock.Mock(wraps=found_by)
@@ -90,14 +90,14 @@ def test_questions_ordered_a_few_at_a_time_give_the_same_bytes(folders, tmp_path
         rows, _ = run((*folders[:2], tmp_path / str(at_a_time)), ranking, keep=2)
         assert len({row.question_id for row in rows}) == 3
         assert queries.call_count == parts
-        assert (tmp_path / str(at_a_time) / "negatives.parquet").read_bytes() == whole
+        assert (tmp_path / str(at_a_time) / "negatives.parquet").read_bytes() == expected
 
 
 def test_a_yes_keeps_no_passage_away(folders, tmp_path):
     passages = [("p0", "A", "A sings."), ("p1", "B", "Yes, B sings."), ("p2", "", "Yes."), ("p3", "", "No.")]
     write_records(folders[0], passages=passages, questions=[question("q0", ["yes"], "yes-no")])
-    given = [Positive("q0", p, "given", None) for p in ("p0", "p2")]
-    tables.write(folders[1] / "positives.parquet", Positive, given)
+    positives = [Positive("q0", p, "given", None) for p in ("p0", "p2")]
+    tables.write(folders[1] / "positives.parquet", Positive, positives)
     tables.write(folders[1] / "folds.parquet", Fold, [Fold("q0", "train", 0)])
     ranking = write_ranking(tmp_path / "bm25", train={"q0": ["p1", "p0", "p3"]})
     for exclude in (["answer"], ["answer", "title"]):  # passages without a title share none
@@ -106,9 +106,9 @@ def test_a_yes_keeps_no_passage_away(folders, tmp_path):
 
 def test_ties_go_by_id_and_the_source_is_the_arm(folders, tmp_path):
     rows = [Ranked("q0", p, rank, score) for rank, (p, score) in enumerate([("p6", 1.0), ("p5", 1.0), ("p1", 2.0)], 1)]
-    found, _ = run(folders, write_ranking(tmp_path / "eadpr", train=rows))
-    assert pairs(found) == [("q0", "p1", 3), ("q0", "p5", 2), ("q0", "p6", 1)]
-    assert {row.source for row in found} == {"eadpr"}
+    mined, _ = run(folders, write_ranking(tmp_path / "eadpr", train=rows))
+    assert pairs(mined) == [("q0", "p1", 3), ("q0", "p5", 2), ("q0", "p6", 1)]
+    assert {row.source for row in mined} == {"eadpr"}
 
 
 def test_given_negatives_are_the_hard_ones_in_the_sources_order_and_others_only_where_it_has_none(folders, tmp_path):
@@ -135,22 +135,22 @@ def test_a_source_without_negatives_gives_none(folders, tmp_path):
 def test_random_negatives_hold_no_answer_and_stay_for_a_question(folders, tmp_path):
     _, positives, _ = folders
     texts = {i: text for i, _, text in PASSAGES}
-    found, report = run(folders, tmp_path / "unused", kind="random", depth=7)
-    assert {row.source for row in found} == {"random"}
-    assert {row.passage_id for row in found if row.question_id == "q0"} == {"p1", "p4", "p5", "p6"}
-    for row in found:
-        asked = next(q for q in QUESTIONS if q.id == row.question_id)
+    mined, report = run(folders, tmp_path / "unused", kind="random", depth=7)
+    assert {row.source for row in mined} == {"random"}
+    assert {row.passage_id for row in mined if row.question_id == "q0"} == {"p1", "p4", "p5", "p6"}
+    for row in mined:
+        query = next(q for q in QUESTIONS if q.id == row.question_id)
         assert row.passage_id not in POSITIVES[row.question_id]
-        assert not has_answer(asked.answers, texts[row.passage_id], asked.answer_kind)
+        assert not has_answer(query.answers, texts[row.passage_id], query.answer_kind)
     assert report["without_candidates"] == 0
-    drawn = [{row.passage_id: row.rank for row in found if row.question_id == i} for i in ("q2", "q3")]
-    assert any(drawn[0][i] != drawn[1][i] for i in drawn[0].keys() & drawn[1].keys())  # each question has its own draw
+    ranks = [{row.passage_id: row.rank for row in mined if row.question_id == i} for i in ("q2", "q3")]
+    assert any(ranks[0][i] != ranks[1][i] for i in ranks[0].keys() & ranks[1].keys())  # each question has its own draw
 
     tables.write(positives / "folds.parquet", Fold, [Fold("q0", "train", 0)])
     alone, _ = run(folders, tmp_path / "unused", kind="random", depth=7)
-    assert alone == [row for row in found if row.question_id == "q0"]
+    assert alone == [row for row in mined if row.question_id == "q0"]
     assert pairs(alone) == [("q0", "p4", 2), ("q0", "p6", 3), ("q0", "p1", 4), ("q0", "p5", 7)], "in every process"
-    other, _ = run(folders, tmp_path / "unused", kind="random", depth=7, seed=1)
-    assert pairs(other) != pairs(alone)
+    reseeded, _ = run(folders, tmp_path / "unused", kind="random", depth=7, seed=1)
+    assert pairs(reseeded) != pairs(alone)
     few, _ = run(folders, tmp_path / "unused", kind="random", depth=100, keep=2)
     assert pairs(few) == pairs(alone)[:2]

@@ -24,10 +24,10 @@ def test_the_lowest_average_rank_among_the_same_passages_is_preferred(tmp_path):
     and where no step made an arm better the untrained encoder."""
     ranks = {"untrained": 2.5, "dpr": 1.5, "eadpr": 1.5, "dpr-mined": 0.5, "eadpr-mined": 0.25, "idle": None}
     write_logs(tmp_path, ranks, {"dpr-mined": "dpr", "eadpr-mined": "eadpr"})
-    found = read_validation(tmp_path / "training", list(ranks))
-    assert found.ranks == {"untrained": 2.5, "dpr": 1.5, "eadpr": 1.5}
-    assert (found.questions, found.passages, found.others) == (9, 40, ["dpr-mined", "eadpr-mined", "idle"])
-    assert found.preferred == "dpr"
+    validated = read_validation(tmp_path / "training", list(ranks))
+    assert validated.ranks == {"untrained": 2.5, "dpr": 1.5, "eadpr": 1.5}
+    assert (validated.questions, validated.passages, validated.others) == (9, 40, ["dpr-mined", "eadpr-mined", "idle"])
+    assert validated.preferred == "dpr"
     assert read_validation(tmp_path / "training", ["eadpr", "dpr"]).preferred == "eadpr"
     assert read_validation(tmp_path / "training", ["dpr-mined", "eadpr"]).preferred == "dpr-mined"
 
@@ -57,7 +57,7 @@ def test_the_preferred_arm_is_named_with_what_was_compared(tmp_path):
 
 @pytest.mark.parametrize("prefix", ["", "id_"])
 def test_arms_beyond_doubt_below_the_untrained_encoder_or_bm25_are_named_with_what_helps(tmp_path, prefix):
-    """Of 40 questions BM25 finds 40 among the first 20, dpr 10, eadpr 39: of 40 drawn with replacement all may be among
+    """BM25 finds 40 of 40 questions among the first 20, dpr 10, eadpr 39: of 40 drawn with replacement all may be among
     those 39. At top-1, which comes first in the table, the untrained encoder finds 20 and eadpr one."""
     outcomes = {}
     for name, counts in {"bm25": (0, 40), "untrained": (20, 38), "dpr": (0, 10), "eadpr": (1, 39)}.items():

@@ -18,8 +18,8 @@ def test_other_weights_are_refused_where_they_are_loaded_and_reach_base_by_way_o
     project.set(**{"base.model": "models/own", "encoder.passage_tokens": 48})
     assert project.dvc("repro", "base") == ["configs", "fetch", "prepare", "base@base"]
     assert project.dvc("repro", "base") == []
-    made = project.folder / "data/atlas/models/base" / weights
-    before = made.read_bytes()
+    base = project.folder / "data/atlas/models/base" / weights
+    bytes_before = base.read_bytes()
     shutil.copy(tmp_path / "seed1" / weights, project.folder / "models/own")
     refused = project.run("dvc", "repro", "--force", "--single-item", "base", check=False)
     assert refused.returncode != 0
@@ -27,5 +27,5 @@ def test_other_weights_are_refused_where_they_are_loaded_and_reach_base_by_way_o
     assert "dvc repro -f configs" in refused.stderr
     assert project.dvc("repro", "-f", "configs") == ["configs"]
     assert project.dvc("repro", "base") == ["base@base"]
-    assert made.read_bytes() != before
+    assert base.read_bytes() != bytes_before
     assert project.dvc("repro", "base") == []

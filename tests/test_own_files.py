@@ -29,8 +29,8 @@ from tests.corpus_toy import OF_PASSAGES, prepared, rows
 
 
 def cell(value: object) -> str:
-    found = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
-    return '"' + found.replace('"', '""') + '"' if re.search('["\n\t,;]', found) else found
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
+    return '"' + text.replace('"', '""') + '"' if re.search('["\n\t,;]', text) else text
 
 
 def save(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -48,8 +48,8 @@ def questions(path: Path, **columns: str) -> list[GivenQuestion]:
 
 
 def passages(path: Path, prefix: str = "", **columns: str) -> list[Passage]:
-    found = check_passages(own.read_passages(path, Columns("passages", columns), prefix=prefix))
-    return [Passage(*fields) for _, *fields in found]
+    checked = check_passages(own.read_passages(path, Columns("passages", columns), prefix=prefix))
+    return [Passage(*fields) for _, *fields in checked]
 
 
 def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
@@ -58,8 +58,8 @@ def test_only_the_text_is_needed_and_rows_are_numbered(tmp_path):
     assert [p.id for p in passages(path, prefix="2:")] == ["2:1", "2:2"]
     path.write_text("\ttext\n0\tx\n")  # as pandas writes its index
     assert passages(path) == [Passage("1", "", "x", None)]
-    (found,) = questions(save(tmp_path / "q.tsv", [{"question": "who?"}]))
-    assert (found.id, found.answers, found.contexts) == (None, [], [])
+    (question,) = questions(save(tmp_path / "q.tsv", [{"question": "who?"}]))
+    assert (question.id, question.answers, question.contexts) == (None, [], [])
 
 
 def test_a_cell_is_one_answer_unless_it_is_a_list(tmp_path):
@@ -73,10 +73,10 @@ def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     (tmp_path / "q.csv").write_text(f"question,positives,grades,answers\n{cells}")
     row = b'{"question": "b", "positives": "p", "grades": 3, "answers": NaN}\n'
     (tmp_path / "q.ndjson.bz2").write_bytes(bz2.compress(row))
-    graded = [[(one.passage_id, one.grade) for one in q.contexts] for q in questions(tmp_path / "q.csv")]
+    graded = [[(context.passage_id, context.grade) for context in q.contexts] for q in questions(tmp_path / "q.csv")]
     assert graded == [[("p", 2.0), ("r", 1.0)], [("p", 3.0)], []]
-    ((found,),) = ([one.grade for one in q.contexts] for q in questions(tmp_path / "q.ndjson.bz2"))
-    assert found == 3.0
+    ((grade,),) = ([context.grade for context in q.contexts] for q in questions(tmp_path / "q.ndjson.bz2"))
+    assert grade == 3.0
 
 
 SENTENCE = "Alpha beta gamma delta epsilon. "  # five words
@@ -129,8 +129,8 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path]:
     passages = [{"id": f"p{i}", "title": f"T{i // 2}", "text": f"Word{i} here."} for i in range(40)]
-    asked = [{"question": f"what {i}?", "answers": [f"Word{i}"], "positives": f"p{i}"} for i in range(40)]
-    return save(tmp_path / "p.tsv", passages), save(tmp_path / "q.tsv", asked)
+    queries = [{"question": f"what {i}?", "answers": [f"Word{i}"], "positives": f"p{i}"} for i in range(40)]
+    return save(tmp_path / "p.tsv", passages), save(tmp_path / "q.tsv", queries)
 
 
 def add(project: Path, passages: Path, questions: Path, test_questions: Path | None = None, name="mine", **more):
@@ -140,8 +140,8 @@ def add(project: Path, passages: Path, questions: Path, test_questions: Path | N
 
 
 def test_adding_a_collection_keeps_the_rest_of_params(project, files):
-    passages, asked = files
-    added = add(project, passages, asked, split_words=50)
+    passages, questions = files
+    added = add(project, passages, questions, split_words=50)
     assert added.folder == project / "data" / "sources" / "mine"
     assert (added.folder / "p.tsv").read_bytes() == passages.read_bytes()
     assert (project / "params.yaml").read_text() == PARAMS
@@ -154,35 +154,35 @@ def test_adding_a_collection_keeps_the_rest_of_params(project, files):
     assert Source.model_validate(block["source"]).files[1].test_share == 0.25
     assert block["sets"] == {"train": ["own/train"], "evaluate": ["own/test"], "annotator": ["own/train"]}
     assert block["settings"] == {"prepare": {"split_words": 50}}
-    counts = {name: held["questions"] for name, held in added.report["sets"].items()}
+    counts = {name: set_report["questions"] for name, set_report in added.report["sets"].items()}
     assert set(counts) == {"own/train", "own/test"}
     assert sum(counts.values()) == 40
     with pytest.raises(ValueError, match=r"is in .*data/collections/mine.yaml already"):
-        add(project, passages, asked)
+        add(project, passages, questions)
 
 
-def assert_refused(said, project, *files, **options):
-    """`add_own` raises what `said` matches and changes nothing."""
-    with pytest.raises(ValueError, match=said):
+def assert_refused(message, project, *files, **options):
+    """`add_own` raises what `message` matches and changes nothing."""
+    with pytest.raises(ValueError, match=message):
         add(project, *files, **options)
     assert (project / "params.yaml").read_text() == PARAMS
     assert not (project / "data").exists()
 
 
-@pytest.mark.parametrize(("names", "held"), [(("q.tsv",), "own/train"), (("q.tsv", "t.tsv"), "own/test")])
-def test_questions_with_neither_answers_nor_positives_are_refused(project, files, names, held):
-    passages, asked = files
+@pytest.mark.parametrize(("names", "set_name"), [(("q.tsv",), "own/train"), (("q.tsv", "t.tsv"), "own/test")])
+def test_questions_with_neither_answers_nor_positives_are_refused(project, files, names, set_name):
+    passages, questions = files
     if len(names) == 1:
-        asked.write_text("question\n" + "".join(f"what {i}?\n" for i in range(40)))
+        questions.write_text("question\n" + "".join(f"what {i}?\n" for i in range(40)))
     tests = save(passages.with_name("t.tsv"), [{"question": "what?"}]) if len(names) == 2 else None
-    said = rf"{names[-1]}: none of the \d+ questions of {held} has answers or positives"
-    assert_refused(said, project, passages, asked, tests)
+    message = rf"{names[-1]}: none of the \d+ questions of {set_name} has answers or positives"
+    assert_refused(message, project, passages, questions, tests)
 
 
 def test_questions_without_answers_ask_no_annotator(project, files):
-    passages, asked = files
-    asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
-    added = add(project, passages, asked)
+    passages, questions = files
+    questions.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
+    added = add(project, passages, questions)
     settings = read_yaml(added.file)["settings"]
     assert settings["annotator"] == {"kind": "relevance"}
     assert settings["evidence"] == {"strategies": ["pseudo", "placebo", "placebo_second"], "placebo_of": "pseudo"}
@@ -190,16 +190,16 @@ def test_questions_without_answers_ask_no_annotator(project, files):
 
 
 def test_bad_files_change_nothing(project, files):
-    passages, asked = files
-    asked.write_text("question\tpositives\nwho?\tnone-such\n")
-    said = f"^{re.escape(str(asked))}, line 2: positive 0: passage id 'none-such' is not in the corpus"
-    assert_refused(said, project, passages, asked)
-    asked.write_text("question\tanswers\tsplit\n" + "".join(f"what {i}?\tWord{i}\ttrain\n" for i in range(40)))
-    assert_refused("no question is left for test: a column split is taken as it is", project, passages, asked)
-    asked.write_text("question\tanswers\tsplit\nwho?\tA\tdev\n")
+    passages, questions = files
+    questions.write_text("question\tpositives\nwho?\tnone-such\n")
+    message = f"^{re.escape(str(questions))}, line 2: positive 0: passage id 'none-such' is not in the corpus"
+    assert_refused(message, project, passages, questions)
+    questions.write_text("question\tanswers\tsplit\n" + "".join(f"what {i}?\tWord{i}\ttrain\n" for i in range(40)))
+    assert_refused("no question is left for test: a column split is taken as it is", project, passages, questions)
+    questions.write_text("question\tanswers\tsplit\nwho?\tA\tdev\n")
     tests = save(passages.with_name("t.tsv"), [{"question": "what?", "answers": "A"}])
-    said = r"q\.tsv or .*t\.tsv: no question is in own/train; the columns set and split must be absent"
-    assert_refused(said, project, passages, asked, tests)
+    message = r"q\.tsv or .*t\.tsv: no question is in own/train; the columns set and split must be absent"
+    assert_refused(message, project, passages, questions, tests)
 
 
 def test_files_of_a_collection_that_is_there(project, files):
@@ -228,79 +228,79 @@ def run(project: Path, name: str, *arguments: object) -> Any:
 
 
 def test_questions_that_nothing_can_answer_are_counted(project, files):
-    passages, asked = files
+    passages, questions = files
     hopeless = [f"nobody {i}?\t\t\n" for i in range(3)] + ["is it?\tyes\t\n"]
-    asked.write_text(asked.read_text() + "".join(hopeless))
-    tests = save(asked.with_name("t.tsv"), [{"question": "what?", "answers": "Word1", "positives": "p1"}])
-    done = run(project, "mine", "--passages", passages, "--questions", asked, "--test-questions", tests)
-    said = (
+    questions.write_text(questions.read_text() + "".join(hopeless))
+    tests = save(questions.with_name("t.tsv"), [{"question": "what?", "answers": "Word1", "positives": "p1"}])
+    done = run(project, "mine", "--passages", passages, "--questions", questions, "--test-questions", tests)
+    message = (
         "own/train: 44 questions, 4 without a positive; 4 have neither that nor an answer to look for: never learnt"
         " from, wrong if evaluated"
     )
-    assert said in done.output.splitlines()
+    assert message in done.output.splitlines()
     assert "own/test: 1 question, each with a positive" in done.output.splitlines()
 
 
 @pytest.mark.parametrize("format", ["own", "dpr"])
 def test_yes_and_no_are_answers_that_no_text_of_a_users_own_is_searched_for(tmp_path, format):
     """DPR looks for them in the texts."""
-    asked = [("Is it?", "Yes"), ("Is it not?", '["no", "NO "]'), ("What says it?", '["no", "never"]')]
+    pairs = [("Is it?", "Yes"), ("Is it not?", '["no", "NO "]'), ("What says it?", '["no", "never"]')]
     (tmp_path / "p.tsv").write_text("id\ttext\ttitle\np\tNo.\tT\n")
     if format == "own":
-        save(tmp_path / "q.tsv", [{"question": question, "answers": answers} for question, answers in asked])
+        save(tmp_path / "q.tsv", [{"question": question, "answers": answers} for question, answers in pairs])
     else:
         (tmp_path / "q.tsv").write_text("Is it?\t['Yes']\nIs it not?\t['no', 'NO ']\nWhat?\t['no', 'never']\n")
     file = {"kind": "questions", "path": "q.tsv", "set": "s", "split": "train"}
     records, _ = prepared(tmp_path, OF_PASSAGES, file, format=format)
-    found = [(q.answer_kind, q.answers) for q in rows(records, "questions")]
+    stored = [(q.answer_kind, q.answers) for q in rows(records, "questions")]
     kind, *answers = ("yes-no", ["yes"], ["no", "no"]) if format == "own" else ("string", ["Yes"], ["no", "NO "])
-    assert found == [(kind, answers[0]), (kind, answers[1]), ("string", ["no", "never"])]
+    assert stored == [(kind, answers[0]), (kind, answers[1]), ("string", ["no", "never"])]
 
 
 def test_the_command_says_what_comes_next(project, files):
-    passages, asked = files
-    done = run(project, "mine", "--passages", passages, "--questions", asked)
+    passages, questions = files
+    done = run(project, "mine", "--passages", passages, "--questions", questions)
     assert "own/test is held out of the questions, about 20%" in done.output
     assert "own/train: 32 questions, each with a positive\nFew training questions (32, below 200)" in done.output
     few = "-S collection=mine -S base.model=sentence-transformers/all-MiniLM-L6-v2 -S train.steps=100"
     assert done.output.endswith(f"next: dvc exp run {few}{BY_RULE}\n")
-    asked.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
-    done = run(project, "bare", "--passages", passages, "--questions", asked)
+    questions.write_text("question\tpositives\n" + "".join(f"what {i}?\tp{i}\n" for i in range(40)))
+    done = run(project, "bare", "--passages", passages, "--questions", questions)
     assert "without answers the evidence is the sentence that matters most to MODEL" in done.output
     assert done.output.endswith(f"next: dvc exp run {few.replace('mine', 'bare')} -S annotator.model=MODEL\n")
 
 
 def test_a_file_brought_in_again_is_read_before_it_replaces_the_earlier_one(project, files):
-    _, asked = files
+    _, questions = files
     run(project, "mine", *files)
-    copy, earlier = project / "data" / "sources" / "mine" / "q.tsv", asked.read_text()
-    asked.write_text(f"{earlier}what?\tWord1\tp40\n")
+    copy, earlier = project / "data" / "sources" / "mine" / "q.tsv", questions.read_text()
+    questions.write_text(f"{earlier}what?\tWord1\tp40\n")
     original = str(run(project, "mine", project / "params.yaml").exception)
     assert re.search(r"p\.tsv, q\.tsv; .* converted, remove .*/mine\.yaml and add all originals, or take", original)
-    refused = str(run(project, "mine", asked).exception)
-    assert refused.startswith(f"{asked}, line 42: positive 0: passage id 'p40' is not in the corpus")
-    asked.write_text(f"{earlier}what?\tWord1\tp1\n")
-    assert run(project, "mine", asked, "--dry-run").output.endswith("add: nothing was written (--dry-run)\n")
+    refused = str(run(project, "mine", questions).exception)
+    assert refused.startswith(f"{questions}, line 42: positive 0: passage id 'p40' is not in the corpus")
+    questions.write_text(f"{earlier}what?\tWord1\tp1\n")
+    assert run(project, "mine", questions, "--dry-run").output.endswith("add: nothing was written (--dry-run)\n")
     assert copy.read_text() == earlier
-    done = run(project, "mine", asked).output
+    done = run(project, "mine", questions).output
     assert "each with a positive\nFew training questions (" in done
     assert done.endswith(f" -S train.steps=100{BY_RULE}\n")
-    assert copy.read_text() == asked.read_text()
+    assert copy.read_text() == questions.read_text()
 
 
 def test_files_are_told_apart_by_their_columns_and_a_column_of_ids_is_offered(project, files):
-    passages, asked = files
+    passages, questions = files
     rows = [{"query": f"what {i}?", "answer": f"Word{i}", "gold": [f"p{i}", "p0"]} for i in range(4)]
-    asked, tests = (save(asked.with_name(name), rows) for name in ("q.jsonl", "q-dev.jsonl"))
-    done = run(project, "mine", tests, passages, asked, "--dry-run")
-    assert f"passages of {passages}, questions of {asked} and {tests}\n" in done.output
+    questions, tests = (save(questions.with_name(name), rows) for name in ("q.jsonl", "q-dev.jsonl"))
+    done = run(project, "mine", tests, passages, questions, "--dry-run")
+    assert f"passages of {passages}, questions of {questions} and {tests}\n" in done.output
     assert "q.jsonl: gold holds ids of passages; --question-columns positives=gold reads it\n" in done.output
     assert "own/test: 4 questions, none with a positive, for which BM25 will look" in done.output
-    done = run(project, "mine", tests, passages, asked, "--question-columns", "positives=gold", "--dry-run")
+    done = run(project, "mine", tests, passages, questions, "--question-columns", "positives=gold", "--dry-run")
     assert "each with a positive\n" in done.output
     assert "1 without a column question or query, 0 with one; give one" in str(run(project, "mine", passages).exception)
     typed = passages.with_name("pp.tsv")
-    assert str(run(project, "mine", typed, asked).exception) == f"{typed} does not exist; did you mean p.tsv?"
+    assert str(run(project, "mine", typed, questions).exception) == f"{typed} does not exist; did you mean p.tsv?"
 
 
 def test_a_folder_that_dvc_does_not_add_is_named_with_what_dvc_said(tmp_path):

@@ -50,8 +50,8 @@ def installed(built, tmp_path_factory) -> Path:
     return folder / "bin"
 
 
-def ran(command: list, cwd: Path, **given: str) -> subprocess.CompletedProcess:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | given
+def ran(command: list, cwd: Path, **variables: str) -> subprocess.CompletedProcess:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -79,11 +79,11 @@ print(eadpr.__version__, round(terms.total.item(), 4), made.variants["distractor
 @pytest.mark.nightly
 def test_the_wheel_works_alone(installed, tmp_path):
     light, extra = (
-        {found.name for found in map(Requirement, lines)}
+        {requirement.name for requirement in map(Requirement, lines)}
         for lines in (PROJECT["optional-dependencies"]["awareness"], PROJECT["optional-dependencies"]["pipeline"])
     )
     extra -= light | {"eadpr", "urllib3"}  # which comes with requests
-    missing = [module for module, of in packages_distributions().items() if not extra.isdisjoint(of)]
+    missing = [module for module, packages in packages_distributions().items() if not extra.isdisjoint(packages)]
     assert {"dvc", "pyserini", "faiss", "ruamel"} < set(missing)
     missing += ["sentence_transformers", "datasets", "ray"]
     done = ran([installed / "python", "-c", USED.replace("MISSING", str(missing))], tmp_path)
@@ -91,8 +91,8 @@ def test_the_wheel_works_alone(installed, tmp_path):
 
 
 def test_the_command_gathers_what_users_call(installed, tmp_path):
-    said = ran([installed / "eadpr", "--help"], tmp_path).stdout
-    assert set(__main__.COMMANDS) == set(re.findall(r"(?m)^│ ([a-z][a-z-]+)  ", said.partition("─╯")[2]))
+    help_text = ran([installed / "eadpr", "--help"], tmp_path).stdout
+    assert set(__main__.COMMANDS) == set(re.findall(r"(?m)^│ ([a-z][a-z-]+)  ", help_text.partition("─╯")[2]))
     assert ran([installed / "eadpr", "--version"], tmp_path).stdout == f"{PROJECT['version']}\n"
     assert "Usage: eadpr search " in ran([installed / "eadpr", "search", "--help"], tmp_path).stdout
     done = ran([installed / "eadpr", "study", "--show", "x"], tmp_path)
@@ -138,9 +138,9 @@ def test_wheel_and_sdist_hold_the_types_and_all_modules(built):
         assert {f"eadpr-{PROJECT['version']}/{line}" for line in tracked.stdout.splitlines()} <= set(archive.getnames())
 
 
-def asked(name: str) -> dict[str, Requirement]:
+def requirements(name: str) -> dict[str, Requirement]:
     lines = [line.partition("#")[0].strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
-    return {found.name: found for line in lines if line and not line.startswith("-") for found in [Requirement(line)]}
+    return {pin.name: pin for line in lines if line and not line.startswith("-") for pin in [Requirement(line)]}
 
 
 @pytest.mark.parametrize(("extras", "file"), [
@@ -150,12 +150,12 @@ def asked(name: str) -> dict[str, Requirement]:
 def test_the_pins_of_the_pipeline_lie_in_the_ranges(extras, file):
     """They are the same libraries, so that what the pipeline is tested with is what others may install."""
     ranges = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
-    wanted = {found.name: found for extra in extras for found in map(Requirement, ranges[extra])}
-    pins = asked(file)
-    assert wanted.keys() - {"eadpr"} == set(pins)
+    required = {requirement.name: requirement for extra in extras for requirement in map(Requirement, ranges[extra])}
+    pins = requirements(file)
+    assert required.keys() - {"eadpr"} == set(pins)
     for name, pin in pins.items():
         (exact,) = pin.specifier
-        assert (exact.operator, exact.version in wanted[name].specifier) == ("==", True), name
+        assert (exact.operator, exact.version in required[name].specifier) == ("==", True), name
 
 
 def test_a_release_has_one_version():
@@ -165,7 +165,7 @@ def test_a_release_has_one_version():
 
 
 def test_the_container_is_made_of_what_is_there():
-    """Where it cannot be built, a misspelt instruction, file or target would show on the machines of others alone."""
+    """A misspelt instruction, file or target would show only on other machines where it cannot be built."""
     folder, makefile = ROOT / ".devcontainer", (ROOT / "Makefile").read_text(encoding="utf-8")
     container = json.loads((folder / "devcontainer.json").read_text(encoding="utf-8"))
     assert (folder / container["build"]["context"]).samefile(ROOT)

@@ -35,20 +35,20 @@ OTHER = {"mine": "squad-open", "nq-gold": "squad-open", "ramdocs": "squad-open"}
 
 
 def commands(page: Path, start: str) -> list[str]:
-    """In code, a command to its end; lines that end with a backslash go on."""
+    """Commands in code, to their ends; lines that end with a backslash go on."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     blocks = re.findall(r"(?ms)^```\n(.*?)^```", text)
     lines = [line.partition("  #")[0] for block in blocks for line in block.splitlines()]
     spans = re.findall(r"`([^`]+)`", re.sub(r"(?ms)^```.*?^```", "", text))
     spans = [" ".join(span.split()) for span in spans]
-    return [found for found in (*lines, *spans) if found.startswith(start) and not re.search(r"\.\.\.|<|…", found)]
+    return [code for code in (*lines, *spans) if code.startswith(start) and not re.search(r"\.\.\.|<|…", code)]
 
 
-def said(start: str) -> list[tuple[str, str]]:
+def page_commands(start: str) -> list[tuple[str, str]]:
     return [(page.name, command) for page in PAGES if page.name not in BY_CODE for command in commands(page, start)]
 
 
-@pytest.mark.parametrize(("page", "command"), said("dvc exp run ") + said("-S "))
+@pytest.mark.parametrize(("page", "command"), page_commands("dvc exp run ") + page_commands("-S "))
 def test_what_a_page_sets_is_valid(page, command):
     """A model's folder is not there, but nothing else is missing."""
     words = shlex.split(command.removeprefix("dvc exp run "))
@@ -61,17 +61,17 @@ def test_what_a_page_sets_is_valid(page, command):
     check_effect(changes, values)
 
 
-@pytest.mark.parametrize(("page", "command"), said("python -m stages.") + said("eadpr "))
+@pytest.mark.parametrize(("page", "command"), page_commands("python -m stages.") + page_commands("eadpr "))
 def test_a_command_of_a_page_has_these_options(page, command):
     module, *words = shlex.split(command)[1 if command.startswith("eadpr ") else 2 :]
     main = importlib.import_module(module).main if "." in module else pkgutil.resolve_name(COMMANDS[module])
     if isinstance(main, Stage):
         main.parser().parse_args(words)
         return
-    made = typer.main.get_command(app(main))
-    made.make_context(module, words, resilient_parsing=False) if words else None
-    known = {option for one in made.params for option in (*one.opts, *one.secondary_opts)}
-    assert {word for word in words if re.match(r"--?[a-zA-Z]", word)} <= known
+    parser = typer.main.get_command(app(main))
+    parser.make_context(module, words, resilient_parsing=False) if words else None
+    options = {option for parameter in parser.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    assert {word for word in words if re.match(r"--?[a-zA-Z]", word)} <= options
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -83,9 +83,9 @@ def test_what_else_a_page_says_to_run_is_there(page):
     for target in re.findall(r"(?m)(?:`|^)make ([a-z-]+)", text):
         assert re.search(rf"(?m)^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8")), target
     modules = re.findall(r"python -m benchmarks\.(\w+)", text)
-    named = [f"benchmarks/{name}{'/__main__' * (ROOT / 'benchmarks' / name).is_dir()}.py" for name in modules]
-    named += re.findall(r"`(tests/\w+\.py)`", text) + re.findall(r"requirements/\w+\.txt", text)
-    assert [name for name in named if not (ROOT / name).exists()] == []
+    paths = [f"benchmarks/{name}{'/__main__' * (ROOT / 'benchmarks' / name).is_dir()}.py" for name in modules]
+    paths += re.findall(r"`(tests/\w+\.py)`", text) + re.findall(r"requirements/\w+\.txt", text)
+    assert [name for name in paths if not (ROOT / name).exists()] == []
 
 
 WRAPPED = [page for page in PAGES if page.parent.name in ("howto", "tutorial", "explanation")]
@@ -118,7 +118,7 @@ def test_a_demonstration_of_other_figures_than_the_commits_is_refused():
 
 
 def test_links_are_made_those_of_the_site():
-    """From README they lead into docs/, from there out of it; a file that is no page is named without a link."""
+    """They lead from README into docs/, from there out of it; a file that is no page is named without a link."""
     readme, page = Path("README.md"), Path("docs/howto/ci.md")
     assert linked("[a](docs/methods.md#two-hops) [b](params.yaml)", readme) == "[a](methods.md#two-hops) b"
     assert linked("[a](../../README.md) [b](../studies/README.md)", page) == "[a](../index.md) [b](../studies/index.md)"
@@ -133,8 +133,8 @@ def test_links_are_made_those_of_the_site():
 def test_a_term_has_a_tooltip_where_it_first_stands_in_text():
     terms = {"placebo": "a positive\n  less", "placebo rate": "a share"}
     text = "# placebo\n`placebo` [placebo](x.md)\nThe placebo rate, no-placebo. Placebos and a placebo.\n"
-    made = '<abbr title="a share">placebo rate</abbr>, no-placebo. <abbr title="a positive less">Placebos</abbr> and'
-    assert explained(text, terms) == text.replace("placebo rate, no-placebo. Placebos and", made)
+    html = '<abbr title="a share">placebo rate</abbr>, no-placebo. <abbr title="a positive less">Placebos</abbr> and'
+    assert explained(text, terms) == text.replace("placebo rate, no-placebo. Placebos and", html)
 
 
 def test_names_with_numbers_dates_commits_code_and_tables_are_no_numbers_of_a_page():
@@ -145,8 +145,8 @@ def test_names_with_numbers_dates_commits_code_and_tables_are_no_numbers_of_a_pa
 def test_editors_find_nothing_wrong_in_the_files_as_they_are():
     files = {ROOT / "params.yaml": schema.schema()}
     files |= dict.fromkeys((ROOT / COLLECTIONS).glob("*.yaml"), schema.of_collection())
-    for path, made in files.items():
-        assert [error.message for error in Draft202012Validator(made).iter_errors(read_yaml(path))] == []
+    for path, rules in files.items():
+        assert [error.message for error in Draft202012Validator(rules).iter_errors(read_yaml(path))] == []
 
 
 def test_every_setting_of_params_stands_in_the_reference():
@@ -169,7 +169,7 @@ def test_the_reference_has_the_defaults_of_the_commit(tmp_path):
 
 
 def test_the_page_of_the_loss_says_what_the_code_gives():
-    """By hand: the first question's distractor scores as its positive, so L_HN is log 2 there; of the second -log of
+    """The first question's distractor scores as its positive, so L_HN is log 2 there; of the second -log of
     e^3 / (e^3 + e^1), 0.127, so their mean is 0.410. A placebo is in no term of the papers."""
     assert "= 0.693" in one_batch.page()
     assert "Mean of both: **0.410**" in one_batch.page()
@@ -233,15 +233,15 @@ def test_a_table_of_another_collection_joins_its_page(tmp_path, monkeypatch):
 def test_the_rows_of_the_papers_are_arms_that_their_studies_train():
     """So a study that is run anew has the names of its page."""
     papers = read_yaml(paper_tables.PAPERS)
-    known = set(repository.studies())
+    studies = set(repository.studies())
     unknown = []
     for name, paper in papers.items():
-        assert paper["again"].split()[0] in known
-        for study in {pattern.rpartition("/")[2] for pattern in paper["tables"]} & known:
-            found = repository.studies()[study].model_copy(update={"collections": None})
-            made = expand(found, repository.values())
-            of_sets = {re.sub(r"-(nq|trivia|trec|web)$", "", arm) for arm in made["active"]}
-            arms = {*made["active"], *of_sets, *made["multihop"], "bm25", None}
+        assert paper["again"].split()[0] in studies
+        for study in {pattern.rpartition("/")[2] for pattern in paper["tables"]} & studies:
+            settings = repository.studies()[study].model_copy(update={"collections": None})
+            expanded = expand(settings, repository.values())
+            of_sets = {re.sub(r"-(nq|trivia|trec|web)$", "", arm) for arm in expanded["active"]}
+            arms = {*expanded["active"], *of_sets, *expanded["multihop"], "bm25", None}
             unknown += [(name, study, arm) for _, arm, *_ in paper["rows"] if arm not in arms]
     assert unknown == []
     with pytest.raises(ValueError, match=r"papers\.yaml: x: no file of docs/studies is one of \['\*/none'\]"):

@@ -66,8 +66,8 @@ def gradients(count: int) -> list[torch.Tensor]:
 
 
 def test_gradients_have_the_same_bytes_whatever_the_number_of_threads():
-    one, three = gradients(1), gradients(3)
-    assert all(torch.equal(a, b) for a, b in zip(one, three, strict=True))
+    serial, threaded = gradients(1), gradients(3)
+    assert all(torch.equal(a, b) for a, b in zip(serial, threaded, strict=True))
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

@@ -47,11 +47,11 @@ def with_changes(values: dict, changes: dict[str, object]) -> dict:
     """A copy of the values with others at these dotted keys."""
     values = copy.deepcopy(values)
     for path, value in changes.items():
-        at = values
+        section = values
         *parents, last = path.split(".")
         for key in parents:
-            at = at.setdefault(key, {})
-        at[last] = copy.deepcopy(value)
+            section = section.setdefault(key, {})
+        section[last] = copy.deepcopy(value)
     return values
 
 
@@ -79,8 +79,8 @@ def test_what_is_wrong_is_named_by_the_key_that_has_to_be_changed(case):
     ("collection", "sections"), [("wiki18-trex", {"facts"}), ("wiki18-paq", {"facts", "paq"}), ("atlas", set())]
 )
 def test_facts_and_paq_are_settings_of_the_collections_that_have_such_files(collection, sections):
-    found = params.configs(WHOLE | {"collection": collection})["prepare.json"]
-    assert {name for name in ("facts", "paq") if found[name] is not None} == sections
+    prepare = params.configs(WHOLE | {"collection": collection})["prepare.json"]
+    assert {name for name in ("facts", "paq") if prepare[name] is not None} == sections
 
 
 def test_files_that_only_ask_questions_of_unused_sets_are_not_fetched():
@@ -92,14 +92,14 @@ def test_files_that_only_ask_questions_of_unused_sets_are_not_fetched():
     files = [{"kind": kind, "path": f"{kind}-{name}", "set": name, "split": "x"} for name in "ab" for kind in kinds]
     passages = {"kind": "passages", "path": "psgs"}
     source, used = Source(format="dpr", files=[passages, *files]), Sets(train=["a/x"], evaluate=[], annotator=[])
-    left = [file.name for file in source.of_sets(used, prepare).files]
-    assert left == ["psgs", *(f"{kind}-a" for kind in kinds), "contexts-b", "ramdocs-b"]
-    asked = {"kind": "questions", "path": "q", "set": "a", "split": "train", "test_share": 0.5}
-    whole = Source(format="dpr", files=files), Source(format="own", files=[passages, asked])
-    assert [one.of_sets(used, prepare) for one in whole] == list(whole)
+    names = [file.name for file in source.of_sets(used, prepare).files]
+    assert names == ["psgs", *(f"{kind}-a" for kind in kinds), "contexts-b", "ramdocs-b"]
+    questions = {"kind": "questions", "path": "q", "set": "a", "split": "train", "test_share": 0.5}
+    sources = Source(format="dpr", files=files), Source(format="own", files=[passages, questions])
+    assert [item.of_sets(used, prepare) for item in sources] == list(sources)
     assert source.of_sets(used, joining) == source
-    found = params.configs(changed("collection", "wiki18"))["fetch.json"]["source"]["files"]
-    assert {file["set"] for file in found} == {None, "nq"}
+    fetched = params.configs(changed("collection", "wiki18"))["fetch.json"]["source"]["files"]
+    assert {file["set"] for file in fetched} == {None, "nq"}
 
 
 def test_settings_merge_shared_then_collection_then_arm():
@@ -113,8 +113,8 @@ def test_settings_merge_shared_then_collection_then_arm():
 
 
 def test_a_changed_loss_weight_changes_only_the_arms_that_use_it():
-    before, after = params.configs(GOOD), params.configs(changed("loss.tau1", 0.5))
-    assert {name for name in before if before[name] != after[name]} == {"eadpr/train.json"}
+    old, new = params.configs(GOOD), params.configs(changed("loss.tau1", 0.5))
+    assert {name for name in old if old[name] != new[name]} == {"eadpr/train.json"}
 
 
 def test_trackers_change_no_input_of_a_stage_and_one_that_is_not_installed_is_refused(monkeypatch):
@@ -131,13 +131,13 @@ def test_a_loss_without_evidence_needs_no_model_of_relevance():
 
 
 def test_examples_have_placebos_where_the_loss_of_their_arm_uses_them():
-    found = params.configs(with_changes(GOOD, {"active.mine": ACTIVE, "arms.mine": {"loss": {"balance": "both"}}}))
-    arms = {arm: found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr", "mine")}
+    files = params.configs(with_changes(GOOD, {"active.mine": ACTIVE, "arms.mine": {"loss": {"balance": "both"}}}))
+    arms = {arm: files[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr", "mine")}
     assert arms == {"dpr": None, "eadpr": None, "mine": "placebo"}
-    found = params.configs(changed("loss.balance", "placebo"))
-    assert [found[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr")] == [None, "placebo"]
-    found = params.configs(with_changes(GOOD, {"loss.balance": "both", "arms.eadpr.examples": {"strategy": "placebo"}}))
-    assert found["eadpr/examples.json"]["examples"]["placebos"] == "placebo_second"
+    files = params.configs(changed("loss.balance", "placebo"))
+    assert [files[f"{arm}/examples.json"]["examples"]["placebos"] for arm in ("dpr", "eadpr")] == [None, "placebo"]
+    files = params.configs(with_changes(GOOD, {"loss.balance": "both", "arms.eadpr.examples": {"strategy": "placebo"}}))
+    assert files["eadpr/examples.json"]["examples"]["placebos"] == "placebo_second"
 
 
 def test_anchors_are_refused_because_dvc_loses_overrides_behind_them(tmp_path):
@@ -184,14 +184,14 @@ def test_each_generator_has_its_own_settings_and_only_what_is_measured_is_report
 
 
 def test_the_stage_of_given_near_duplicates_alone_reads_the_collections_files_and_without_endpoint_none_has_one():
-    others = GOOD["collections"]["squad-open"]["source"]["files"]
-    own = [*others, {"kind": "near_duplicates", "path": "own.jsonl"}]
-    values = with_changes(GOOD, {"collection": "squad-open", "collections.squad-open.source.files": own})
+    squad_files = GOOD["collections"]["squad-open"]["source"]["files"]
+    extended = [*squad_files, {"kind": "near_duplicates", "path": "own.jsonl"}]
+    values = with_changes(GOOD, {"collection": "squad-open", "collections.squad-open.source.files": extended})
     assert params.configs(with_changes(values, {"endpoint.model": "m"})) == params.configs(values)
     files = params.configs(with_changes(values, {"robustness": MEASURED | {"generators": ["endpoint", "given"]}}))
-    endpoint, given = (files[f"near_duplicates/{kind}.json"] for kind in ("endpoint", "given"))
-    assert (endpoint["source"], given["endpoint"]) == (None, None)
-    assert given["source"]["files"][-1]["path"] == "own.jsonl"
+    endpoint, from_files = (files[f"near_duplicates/{kind}.json"] for kind in ("endpoint", "given"))
+    assert (endpoint["source"], from_files["endpoint"]) == (None, None)
+    assert from_files["source"]["files"][-1]["path"] == "own.jsonl"
     assert params.configs(values)["evidence.json"]["endpoint"] is None
     chosen = params.configs(with_changes(values, {"collections.squad-open.settings.annotator.kind": "endpoint"}))
     assert chosen["evidence.json"]["endpoint"]["model"] == "gpt-3.5-turbo"
@@ -206,7 +206,7 @@ SCRATCH, PRETRAINED = (2e-3, 0.0, "last", 300), (2e-5, 0.01, "best", 50)
 
 def test_auto_is_the_recipe_of_what_an_arm_starts_from_by_way_of_others_too():
     assert set(map(recipe_of, (params.configs(GOOD)[f"{arm}/train.json"] for arm in ("dpr", "eadpr")))) == {SCRATCH}
-    own = {
+    changes = {
         "bases.bert": {"model": "bert-base-uncased"}, "query_sides.tuned": {"of": "again"},
         "active.again": {"repeats": "dpr", "seed": 5, "negatives": "bm25", "init": "bert"},
         "active.eadpr": {"negatives": "bm25", "init": "again"},
@@ -214,22 +214,22 @@ def test_auto_is_the_recipe_of_what_an_arm_starts_from_by_way_of_others_too():
         "multihop.mdr": MDR | {"of": "again", "init": "base"}, "multihop.mdr2": MDR | {"of": "dpr", "init": "eadpr"},
         "evidence.positive": "each", "examples.positive": "each", "multihop.mdr3": MDR | {"of": "again", "init": "mdr"},
     }  # fmt: skip
-    files = params.configs(with_changes(GOOD, own))
-    found = {name.removesuffix("/train.json"): recipe_of(file) for name, file in files.items() if "train" in file}
+    files = params.configs(with_changes(GOOD, changes))
+    recipes = {name.removesuffix("/train.json"): recipe_of(file) for name, file in files.items() if "train" in file}
     late = dict.fromkeys(("again", "eadpr", "dpr-qsft", "multihop/mdr2.json"), PRETRAINED)
-    assert found == dict.fromkeys(("dpr", "multihop/mdr.json", "multihop/mdr3.json"), SCRATCH) | late
+    assert recipes == dict.fromkeys(("dpr", "multihop/mdr.json", "multihop/mdr3.json"), SCRATCH) | late
     assert files["multihop/mdr.json"]["train"]["seed"] == 5, "as the repeated arm"
     assert files["query_sides/tuned.json"]["query_side"]["learning_rate"] == 3e-5
     assert files["bases/base.json"]["base"]["model"] == "scratch"
 
 
 def test_what_is_set_stands_before_a_recipe():
-    given = {"base.model": "bert-base-uncased", "arms.dpr.train": {"learning_rate": 5e-5, "keep": "last"}}
-    given |= {"train.weight_decay": 0.5}
-    files = params.configs(with_changes(GOOD, given))
+    changes = {"base.model": "bert-base-uncased", "arms.dpr.train": {"learning_rate": 5e-5, "keep": "last"}}
+    changes |= {"train.weight_decay": 0.5}
+    files = params.configs(with_changes(GOOD, changes))
     assert recipe_of(files["dpr/train.json"]) == (5e-5, 0.5, "last", 50)
     assert recipe_of(files["eadpr/train.json"]) == (2e-5, 0.5, "best", 50)
-    files = params.configs(with_changes(GOOD, given | {"train.validation_questions": 0}))
+    files = params.configs(with_changes(GOOD, changes | {"train.validation_questions": 0}))
     assert files["eadpr/train.json"]["train"]["keep"] == "last", "where nothing is validated"
 
 
@@ -242,14 +242,14 @@ def test_what_needs_neither_placebos_nor_validation_questions_may_be():
     assert params.configs(with_changes(GOOD, HYBRID | {"fuse.by": "reciprocal"}))
 
 
-@pytest.mark.parametrize("of", [OF_WINDOWS, OF_ANSWERS])
-def test_what_is_cut_inside_a_sentence_goes_with_placebos_of_words_and_with_none(of):
-    strategy = of["evidence.placebo_of"]
-    probed = of | {"probe.strategy": strategy, "probe.placebos": PLACEBOS[2:]}
+@pytest.mark.parametrize("changes", [OF_WINDOWS, OF_ANSWERS])
+def test_what_is_cut_inside_a_sentence_goes_with_placebos_of_words_and_with_none(changes):
+    strategy = changes["evidence.placebo_of"]
+    probed = changes | {"probe.strategy": strategy, "probe.placebos": PLACEBOS[2:]}
     assert params.configs(with_changes(GOOD, probed | {"examples.strategy": strategy}))
     more = probed | {"examples.strategy": strategy, "arms.eadpr.loss": {"placebo": 1.0}}  # as one more positive
     assert params.configs(with_changes(GOOD, more))
-    assert params.configs(with_changes(GOOD, {**of, "evidence.placebo_of": "pseudo", "probe.also": [strategy]}))
+    assert params.configs(with_changes(GOOD, {**changes, "evidence.placebo_of": "pseudo", "probe.also": [strategy]}))
     random = probed | {"arms.eadpr": {"loss": {"balance": "both"}, "examples": {"strategy": "placebo"}}}
     assert params.configs(with_changes(GOOD, random)), "a sentence beside another one"
 
@@ -268,7 +268,7 @@ def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path, monkeypatch):
 
 
 def test_a_reader_need_not_fit_the_settings_of_other_collections():
-    """Of 96 tokens, 64 hold question and title as atlas cuts them; as wiki18 does, 128 would."""
+    """Question and title take 64 of 96 tokens as atlas cuts them; as wiki18 does, 128."""
     values = changed("readers.x", {"ranking": "bm25", "init": "models/base", "tokens": 96})
     assert params.configs(values)["readers/x.json"]["reader"]["tokens"] == 96
     assert refused(values | {"collection": "wiki18"}).key == "readers.x"
@@ -299,13 +299,13 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
         Path("models/own", name).write_text(name)
     readers = {"readers.x": FROM_BM25} if section == "reader" else {}
     values = with_changes(GOOD, readers | {f"{place}.model": "models/own"})
-    before = params.configs(values)
-    assert set(before[config][f"{section}_files"]["sha256"]) == {"config.json", "model.safetensors", "vocab.txt"}
+    old = params.configs(values)
+    assert set(old[config][f"{section}_files"]["sha256"]) == {"config.json", "model.safetensors", "vocab.txt"}
     Path("models/own/README.md").write_text("other")
-    assert params.configs(values) == before
+    assert params.configs(values) == old
     Path("models/own/model.safetensors").write_text("other")
-    after = params.configs(values)
-    assert {name for name in after if after[name] != before[name]} == {config}
+    new = params.configs(values)
+    assert {name for name in new if new[name] != old[name]} == {config}
     assert refused(with_changes(values, {f"{place}.revision": "v2"})).key == f"{section}.revision"
     assert refused(with_changes(values, {f"{place}.model": "no such folder"})).key == f"{section}.model"
     of_hub = params.configs(with_changes(values, {f"{place}.model": "org/name-1.0"}))
@@ -315,7 +315,7 @@ def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refus
 PATHS = ON["paths"] | {"readers.x": TAUGHT | {"epochs": 1, "init": "models/mdr"}}
 
 
-@pytest.mark.parametrize(("changes", "file", "section", "own"), [
+@pytest.mark.parametrize(("changes", "file", "section", "overrides"), [
     ({"bases.base2": {"seed": 2}}, "bases/base2.json", "base", {"seed": 2}),
     ({"fused.f": {"first": "bm25", "second": "eadpr", "by": "reciprocal", "k": 9}}, "fused/f.json", "fuse",
      {"by": "reciprocal", "k": 9}),
@@ -330,14 +330,14 @@ PATHS = ON["paths"] | {"readers.x": TAUGHT | {"epochs": 1, "init": "models/mdr"}
     (PATHS | {"reader.kind": "paths", "readers.x": {"ranking": "mdr", "init": "models/mdr"}}, "readings/x.json",
      "reader", {**GOOD["path_reader"], "kind": "paths"}),
 ])  # fmt: skip
-def test_a_named_entry_overrides_its_section_and_reruns_nothing_but_the_report(changes, file, section, own):
+def test_a_named_entry_overrides_its_section_and_reruns_nothing_but_the_report(changes, file, section, overrides):
     files = params.configs(with_changes(GOOD, changes))
-    assert files[file][section] == GOOD[section] | own
+    assert files[file][section] == GOOD[section] | overrides
     without = {key: value for key, value in changes.items() if key == "collections.atlas.settings"}
-    before = params.configs(with_changes(GOOD, without))
+    old = params.configs(with_changes(GOOD, without))
     entries = [*changes.get("fused.f", {}).values(), *changes.get("readers.x", {}).values()]
     expected = {"report.json", "explore.json"} | {f"{arm}/retrieve.json" for arm in ("dpr", "eadpr") if arm in entries}
-    assert {name for name in before if before[name] != files[name]} <= expected
+    assert {name for name in old if old[name] != files[name]} <= expected
 
 
 @pytest.mark.parametrize(("changes", "arms"), [
@@ -348,27 +348,27 @@ def test_a_named_entry_overrides_its_section_and_reruns_nothing_but_the_report(c
 def test_an_arm_ranks_training_questions_where_a_stage_reads_that(changes, arms):
     files = params.configs(with_changes(GOOD, changes))
     sets = {arm: files[f"{arm}/retrieve.json"]["sets"] for arm in GOOD["active"]}
-    whole = files["bm25.json"]["sets"]
-    assert sets == {arm: whole if arm in arms else whole | {"train": [], "validation": []} for arm in sets}
+    all_sets = files["bm25.json"]["sets"]
+    assert sets == {arm: all_sets if arm in arms else all_sets | {"train": [], "validation": []} for arm in sets}
 
 
 def test_rows_of_the_report_are_what_is_trained_ranked_and_read_with_trainings_by_seed():
-    own = ON["paths"] | {
+    changes = ON["paths"] | {
         "active.dpr3": AGAIN | {"seed": 3}, "active.dpr2": AGAIN, "report.compare": {"hybrid": "eadpr", "mdr": "eadpr"},
         "fused.hybrid": {"first": "bm25", "second": "eadpr"}, "readers.small": FROM_BM25,
         "reading": {"readers": ["x"], "rankings": ["mdr"]},
     }  # fmt: skip
-    files = params.configs(with_changes(GOOD, own))
+    files = params.configs(with_changes(GOOD, changes))
     report = files["report.json"]["report"]
     assert report["trainings"] == {"dpr": ["dpr", "dpr2", "dpr3"], "eadpr": ["eadpr"]}
     assert (report["fused"], report["one_hop"], report["of_paths"]) == (["hybrid", "mdr"], {"mdr": "eadpr"}, ["x"])
     assert report["reading"] == {"by": ["x"], "trainings": {"mdr": ["mdr"]}}
     reading = {"readers": ["small"], "rankings": ["bm25", "dpr2", "eadpr"]}
-    files = params.configs(with_changes(GOOD, own | {"reading": reading}))
+    files = params.configs(with_changes(GOOD, changes | {"reading": reading}))
     rows = {"bm25": ["bm25"], "dpr": ["dpr2"], "eadpr": ["eadpr"]}
     assert files["report.json"]["report"]["reading"]["trainings"] == rows
-    one, two = files["dpr/train.json"], files["dpr2/train.json"]
-    assert two == one | {"train": one["train"] | {"seed": 2}}
+    dpr, dpr2 = files["dpr/train.json"], files["dpr2/train.json"]
+    assert dpr2 == dpr | {"train": dpr["train"] | {"seed": 2}}
     assert files["dpr2/examples.json"] == files["dpr/examples.json"]
 
 

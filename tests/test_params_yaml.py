@@ -34,19 +34,19 @@ def copied(tmp_path: Path) -> Path:
 def test_setting_one_key_changes_one_line(copied, file):
     key = KEYS.get(file.stem, "settings.train.learning_rate")
     apply_overrides(copied / file, [f"{key}=7"])
-    before, after = ((folder / file).read_text(encoding="utf-8").splitlines() for folder in (ROOT, copied))
-    assert len(after) == len(before)
-    ((old, new),) = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    old_lines, new_lines = ((folder / file).read_text(encoding="utf-8").splitlines() for folder in (ROOT, copied))
+    assert len(new_lines) == len(old_lines)
+    ((old, new),) = [(old, new) for old, new in zip(old_lines, new_lines, strict=True) if old != new]
     assert (old.partition(":")[0], new.partition(":")[2].split()[0]) == (new.partition(":")[0], "7")
 
 
 def test_params_are_read_over_the_defaults(copied):
     """And over the files of collections: a mapping merges, and a key that nothing knows is refused by name."""
-    before = load(copied / "params.yaml")
+    defaults = load(copied / "params.yaml")
     apply_overrides(copied / "params.yaml", ["++train.adam_eps=1e-6", f"++{STEPS}=100"])
     steps = {"collections": {"squad-open": {"settings": {"train": {"steps": 100}}}}}
-    assert [flatten(before)[key] for key in ("train.adam_eps", STEPS)] == [1e-8, 800]
-    assert load(copied / "params.yaml") == merged(before, {"train": {"adam_eps": 1e-6}} | steps)
+    assert [flatten(defaults)[key] for key in ("train.adam_eps", STEPS)] == [1e-8, 800]
+    assert load(copied / "params.yaml") == merged(defaults, {"train": {"adam_eps": 1e-6}} | steps)
     apply_overrides(copied / "params.yaml", ["++train.adam=1e-6"])
     with pytest.raises(SettingError, match=r"^params.yaml: train\.adam: unknown key; did you mean adam_"):
         params.configs(load(copied / "params.yaml"))
@@ -81,11 +81,11 @@ def test_the_stage_says_what_the_collection_sets_and_how_to_have_the_one_before_
     environment = os.environ | {"PYTHONPATH": f"src{os.pathsep}."}
     command = [forked_python.folder() / "python", "-m", "stages.configs"]
     done = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=True)
-    first, edit, own, second = done.stdout.splitlines()
+    first, edit, notice, second = done.stdout.splitlines()
     assert first.endswith("for squad-open (untrained, dpr, eadpr-paper, eadpr)")
     assert edit == "configs: differs from the commit: collection=squad-open"
-    assert own.startswith("configs: squad-open has its own encoder.passage_tokens, train.steps, reader.tokens, anno")
-    assert own.endswith("; to change them: -S ++collections.squad-open.settings.NAME=VALUE")
+    assert notice.startswith("configs: squad-open has its own encoder.passage_tokens, train.steps, reader.tokens, anno")
+    assert notice.endswith("; to change them: -S ++collections.squad-open.settings.NAME=VALUE")
     assert "for atlas may leave data/" in second
     assert "`dvc exp apply NAME`" in second
     shutil.copy(ROOT / "params.yaml", copied)

@@ -47,12 +47,12 @@ def test_metrics_by_hand(toy, tmp_path):
         supported("q15", answers["q15"], support(15)), supported("q16", answers["q16"], support(16)[:1]),
         supported("q17", "nowhere", support(17)), supported("q19", "Yes", support(19)),
     ]  # fmt: skip
-    found = evaluated(toy, tmp_path, rows)
+    metrics = evaluated(toy, tmp_path, rows)
     expected = {"em": 3 / 5, "f1": 3 / 5, "sp_em": 3 / 5, "sp_f1": 11 / 15, "joint_em": 2 / 5, "joint_f1": 8 / 15}
-    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
-    assert (found["n"], found["n_supporting"], found["n_read"]) == (5, 5, 4)
-    kinds = found["by_hop_type"]
-    assert {kind: (of["n"], of["joint_em"], of["em"]) for kind, of in kinds.items()} == {
+    assert {name: metrics[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+    assert (metrics["n"], metrics["n_supporting"], metrics["n_read"]) == (5, 5, 4)
+    kinds = metrics["by_hop_type"]
+    assert {kind: (part["n"], part["joint_em"], part["em"]) for kind, part in kinds.items()} == {
         "bridge": (4, 0.25, 0.5),
         "comparison": (1, 1.0, 1.0),
     }
@@ -62,8 +62,8 @@ def test_metrics_by_hand(toy, tmp_path):
 
 
 def test_a_question_without_answers_counts_as_wrong():
-    asked = question("q", "?", [])._replace(hops=["a", "b"])
-    values = path_reading_values([asked], [], {"q": supported("q", "x", [Sentence("a", 0)])})
+    unanswered = question("q", "?", [])._replace(hops=["a", "b"])
+    values = path_reading_values([unanswered], [], {"q": supported("q", "x", [Sentence("a", 0)])})
     assert [values[metric].values.tolist() for metric in METRICS] == [[0.0]] * len(METRICS)
 
 
@@ -81,14 +81,14 @@ def report_of(names: Sequence[str], **compared: str) -> ReportArms:
     return REPORT.model_copy(update=changes)
 
 
-def reported(folder: Path, found: dict[str, list[float]]) -> str:
+def reported(folder: Path, rankings: dict[str, list[float]]) -> str:
     """All metrics of a ranking are the same; its last question is a comparison."""
-    for name, joint in found.items():
+    for name, joint in rankings.items():
         kinds = ["bridge"] * (len(joint) - 1) + ["comparison"]
         values = dict.fromkeys(METRICS, joint) | {"read": [1] * len(joint)}
         write_outcomes(folder / f"reading/x/{name}.parquet", values, kinds, "toy/dev")
-    told = (folder / "out", pd.DataFrame(columns=["row", "metric"]))
-    return "\n\n".join(report_readers(folder, report_of(list(found)), READ, EVALUATED, *told))
+    output = (folder / "out", pd.DataFrame(columns=["row", "metric"]))
+    return "\n\n".join(report_readers(folder, report_of(list(rankings)), READ, EVALUATED, *output))
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):

@@ -27,9 +27,9 @@ def test_repro_builds_a_table_that_compares_both_arms_and_then_has_nothing_to_do
 
 def test_a_new_arm_builds_that_arm_and_the_ranking_that_it_mines_from(built, project):
     done = project.run("dvc", "exp", "run", "-S", "+active.eadpr-mined={negatives: eadpr, init: base}")
-    own = ["negatives", "examples", "train", "encode", "retrieve", "probe", "evaluate"]
+    arm_stages = ["negatives", "examples", "train", "encode", "retrieve", "probe", "evaluate"]
     again = ["retrieve@eadpr", "evaluate@eadpr"]  # training questions are ranked now, the others as before
-    expected = ["configs", *(f"{stage}@eadpr-mined" for stage in own), *again, "report", "explore"]
+    expected = ["configs", *(f"{stage}@eadpr-mined" for stage in arm_stages), *again, "report", "explore"]
     assert sorted(ran(done.stdout)) == sorted(expected)
     mined = json.loads((project.folder / "data/atlas/negatives/eadpr-mined/report.json").read_text())
     assert mined["negatives"] > 0
@@ -41,8 +41,8 @@ def test_a_new_arm_builds_that_arm_and_the_ranking_that_it_mines_from(built, pro
     project.dvc("repro")
     # dvc.lock keeps the entries of stages that are gone; the others are those of before.
     stages = YAML(typ="safe").load(project.lock())["stages"]
-    before = YAML(typ="safe").load(built.lock())["stages"]
-    assert {name: stages[name] for name in stages if "mined" not in name} == before
+    stages_before = YAML(typ="safe").load(built.lock())["stages"]
+    assert {name: stages[name] for name in stages if "mined" not in name} == stages_before
     assert project.run("git", "status", "--porcelain", "metrics").stdout == ""
 
 
@@ -58,32 +58,32 @@ def test_an_edit_of_evaluation_code_retrains_nothing(project):
 
 
 def add(project: Project, passages: list[dict], questions: list[dict]) -> str:
-    """What `stages.add` says of the collection `mine`, which is then committed."""
+    """Returns what `stages.add` says of the collection `mine` and commits it."""
     words = []
     for name, rows in (("passages", passages), ("questions", questions)):
         path = project.folder.parent / f"{name}.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         words += [f"--{name}", str(path)]
-    said = project.run("python", "-m", "stages.add", "mine", *words, PYTHONPATH="src").stdout
+    output = project.run("python", "-m", "stages.add", "mine", *words, PYTHONPATH="src").stdout
     project.commit("my collection")
-    return said
+    return output
 
 
 @pytest.mark.nightly
 def test_one_switch_changes_the_collection_and_back_restores_it_from_the_cache(project):
-    """Without answers they are judged by passage id, an encoder finds evidence, and the command is `add`'s."""
+    """Questions without answers are judged by passage id, an encoder finds evidence, and the command is `add`'s."""
     texts = [f"Town {i} lies by river {i}. It has houses of stone. Nobody knows why." for i in range(40)]
     passages = [{"id": f"p{i}", "title": f"Town {i}", "text": text} for i, text in enumerate(texts)]
     questions = [{"question": f"By which river lies Town {i}?", "positives": [f"p{i}"]} for i in range(40)]
-    said = add(project, passages, questions)
+    output = add(project, passages, questions)
     model = write_model(project.folder.parent / "encoder") / "passage_encoder"
-    command = re.sub("-S base.model=.*train.steps=100", "", said.rpartition("next: ")[2]).replace("MODEL", str(model))
+    command = re.sub("-S base.model=.*train.steps=100", "", output.rpartition("next: ")[2]).replace("MODEL", str(model))
     ran_stages = ran(project.run(*shlex.split(command)).stdout)
     assert {"prepare", "train@dpr", "train@eadpr", "report"} <= set(ran_stages)
-    found = json.loads((project.folder / "reports/mine/metrics/dpr.json").read_text())["own/test"]
-    assert found["n_without_answers"] == found["n"] == found["n_relevant"] > 0
-    assert "aa" not in found
-    assert "aa_evidence" in found
+    metrics = json.loads((project.folder / "reports/mine/metrics/dpr.json").read_text())["own/test"]
+    assert metrics["n_without_answers"] == metrics["n"] == metrics["n_relevant"] > 0
+    assert "aa" not in metrics
+    assert "aa_evidence" in metrics
     assert set(json.loads((project.folder / "metrics/mine.json").read_text())) == {"bm25", "dpr", "eadpr"}
     project.run("git", "checkout", "-f", "-q", "main")
     project.run("dvc", "checkout")

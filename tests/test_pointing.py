@@ -25,7 +25,7 @@ PASSAGES = [
 
 def words_of(encoder, cut, number):
     tokens = encoder.tokenizer.convert_ids_to_tokens(cut.ids)
-    return [token for token, of in zip(tokens, cut.sentence_of_token.tolist(), strict=True) if of == number]
+    return [token for token, sentence in zip(tokens, cut.sentence_of_token.tolist(), strict=True) if sentence == number]
 
 
 @pytest.mark.parametrize("title", ["pair", "joined", "none"])
@@ -59,25 +59,25 @@ def test_scores_are_those_of_a_naive_loop_and_the_best_is_the_highest(tmp_path, 
     def score(states):
         if unit == "token":
             return sum(max(cosine_similarity(a, b, dim=0) for b in states) for a in question[1:-1]) / 4
-        one, other = question.mean(0), sum(states) / len(states)
-        return one @ other if (unit, similarity) == ("passage", "dot") else cosine_similarity(one, other, dim=0)
+        query, mean = question.mean(0), sum(states) / len(states)
+        return query @ mean if (unit, similarity) == ("passage", "dot") else cosine_similarity(query, mean, dim=0)
 
     pointed = eadpr.point(model, QUESTION, PASSAGES)
-    for passage, found in zip(PASSAGES, pointed, strict=True):
+    for passage, match in zip(PASSAGES, pointed, strict=True):
         row = passage if isinstance(passage, dict) else {"text": passage}
         (ids,) = reads.passage_ids([row.get("title", "")], [row["text"]])
         states = list(reads.model(input_ids=torch.tensor([ids]) % MARK).last_hidden_state[0])[1:-1]
         states = states[2:] if "title" in row else states  # [CLS] w1 [SEP]
         scores = []
-        for sentence in found.sentences:
+        for sentence in match.sentences:
             assert row["text"][sentence.start : sentence.end] == sentence.text
             tokens = re.findall(r"\w+|[^\w\s]", sentence.text)[: len(states)]
             scores.append(float(score(states[: len(tokens)])))
             states = states[len(tokens) :]
         assert states == []
-        assert [sentence.score for sentence in found.sentences] == pytest.approx(scores, rel=1e-4, abs=1e-5)
-        assert (found.best and found.best.score) == max((one.score for one in found.sentences), default=None)
-    assert [(len(found.sentences), found.cut) for found in pointed] == [(4, 0), (2, 0), (0, 0), (2, 1)]
+        assert [sentence.score for sentence in match.sentences] == pytest.approx(scores, rel=1e-4, abs=1e-5)
+        assert (match.best and match.best.score) == max((sentence.score for sentence in match.sentences), default=None)
+    assert [(len(match.sentences), match.cut) for match in pointed] == [(4, 0), (2, 0), (0, 0), (2, 1)]
 
 
 @pytest.mark.library

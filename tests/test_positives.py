@@ -44,21 +44,21 @@ RANKING = {
 
 @pytest.fixture
 def folders(tmp_path):
-    given = {"passages": PASSAGES, "questions": QUESTIONS, "sets": MEMBERS, "contexts": CONTEXTS}
-    records = write_records(tmp_path / "records", **given)
+    rows = {"passages": PASSAGES, "questions": QUESTIONS, "sets": MEMBERS, "contexts": CONTEXTS}
+    records = write_records(tmp_path / "records", **rows)
     return records, write_ranking(tmp_path / "bm25", **RANKING), tmp_path / "out"
 
 
-@pytest.mark.parametrize(("changes", "said"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"train": ["toy/dev"]}, r"'d0' and 1 more are in sets\.train \(toy/dev\) and in sets\.evaluate"),
     ({"annotator": ["toy/dev"]}, r"'d0' and 1 more are in sets\.annotator \(toy/dev\) and in sets\.evaluate"),
     ({"validation": ["toy/dev"]}, r"'d0' and 1 more are in sets\.validation \(toy/dev\) and in sets\.evaluate"),
     ({"validation": ["toy/qa"]}, r"'t0' and 0 more are in sets\.train .*\(toy/qa\); validate with other"),
 ])  # fmt: skip
-def test_questions_are_not_measured_on_what_is_learnt_from(folders, changes, said):
+def test_questions_are_not_measured_on_what_is_learnt_from(folders, changes, message):
     records, ranking, out = folders
     sets = SETS.model_copy(update=changes)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         find_positives(records, ranking, out, positives=SETTINGS, sets=sets)
     assert not out.exists()
 
@@ -67,9 +67,9 @@ def test_positives_folds_and_report(folders):
     """Given ones come first in order, then the best ranked with an answer; folds hold the learners with a positive."""
     records, ranking, out = folders
     count = find_positives(records, ranking, out, positives=SETTINGS, sets=SETS)
-    found = list(tables.rows(out / "positives.parquet", Positive))
-    assert count == len(found)
-    assert found == [
+    positives = list(tables.rows(out / "positives.parquet", Positive))
+    assert count == len(positives)
+    assert positives == [
         Positive("t0", "p1", "given", GOLD), Positive("t0", "p4", "given", None), Positive("t1", "p4", "bm25", None),
         Positive("d0", "p4", "bm25", None), Positive("d1", "p3", "given", None), Positive("q0", "p5", "given", None),
     ]  # fmt: skip
@@ -91,10 +91,10 @@ def test_the_stage_says_that_given_positives_hold_no_answer(folders):
     """d1's answer stands in no given positive."""
     records, ranking, out = folders
     sets, paths = Sets(train=["toy/dev"], evaluate=[], annotator=[]), {"records": records, "ranking": ranking}
-    said = stage.main(SETTINGS, sets, **paths, out=out)
-    assert said.endswith("; the given positives of 1 of 2 training questions hold no answer")
-    said = stage.main(SETTINGS, SETS, **paths, out=out)
-    assert said == "positives: 6 positive passages"
+    message = stage.main(SETTINGS, sets, **paths, out=out)
+    assert message.endswith("; the given positives of 1 of 2 training questions hold no answer")
+    message = stage.main(SETTINGS, SETS, **paths, out=out)
+    assert message == "positives: 6 positive passages"
 
 
 def test_sets_that_are_named_validate_and_nothing_is_carved(folders):
@@ -113,19 +113,19 @@ def test_sets_that_are_named_validate_and_nothing_is_carved(folders):
 def test_questions_to_validate_with_are_ranked_with_those_of_training(folders):
     """Each is asked in one part: training and validation in train, those evaluated on in evaluate."""
     records, _, out = folders
-    asked: dict[str, list[str]] = {"train": [], "evaluate": []}
+    ids_by_part: dict[str, list[str]] = {"train": [], "evaluate": []}
 
     def rank(some: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
-        """Of the first passage there is no sentence."""
-        asked[part] += [one.id for one in some]
-        ranked = [Ranked(one.id, p, r, 3.0 - r) for one in some for r, p in ((1, "x"), (2, "y"))]
-        matched = [MatchedSentence(one.id, "y", 2, 0, 5, 1.0) for one in some]
+        """Ranks two passages, the first without a sentence."""
+        ids_by_part[part] += [q.id for q in some]
+        ranked = [Ranked(q.id, p, r, 3.0 - r) for q in some for r, p in ((1, "x"), (2, "y"))]
+        matched = [MatchedSentence(q.id, "y", 2, 0, 5, 1.0) for q in some]
         return tables.as_table(Ranked, ranked), tables.as_table(MatchedSentence, matched)
 
     sets = Sets(train=["toy/train"], evaluate=["toy/qa"], annotator=[], validation=["toy/dev"])
     tables.write(records / "contexts.parquet", Context, [context("q0", "x", 0, "own"), context("t0", "y", 0, "own")])
     write_rankings(records, out, rank, {".": Ranked, "sentences": MatchedSentence}, sets=sets, block=2)
-    assert asked == {"train": ["t0", "t1", "t2", "t3", "d0", "d1"], "evaluate": ["t0", "q0", "q1"]}
+    assert ids_by_part == {"train": ["t0", "t1", "t2", "t3", "d0", "d1"], "evaluate": ["t0", "q0", "q1"]}
     ranked = [row[:3] for row in tables.rows(out / "evaluate.parquet", Ranked)]
     assert ranked == [("t0", "x", 1), ("q0", "y", 1), ("q1", "x", 1), ("q1", "y", 2)], "without own documents"
     matched = [row[:3] for row in tables.rows(out / "sentences/evaluate.parquet", MatchedSentence)]
@@ -164,16 +164,16 @@ def carved(titles: dict[str, str], validation: float, seed: int = 0) -> list[Fol
     sizes = Counter(titles.values())
     order = sorted(sizes, key=lambda title: hashlib.sha256(f"{seed}\0{title}".encode()).hexdigest())
     places = carve(np.array([sizes[title] for title in order], np.int32), validation)
-    found = {title: place for title, *place in zip(order, *(part.tolist() for part in places), strict=True)}
+    by_title = {title: place for title, *place in zip(order, *(part.tolist() for part in places), strict=True)}
     roles = ("train", "validation")
-    return [Fold(i, roles[found[title][0]], found[title][1]) for i, title in titles.items()]
+    return [Fold(i, roles[by_title[title][0]], by_title[title][1]) for i, title in titles.items()]
 
 
 def folds_by_title(titles: dict[str, str], validation: float, seed: int) -> dict[str, set[tuple[str, int]]]:
-    found = defaultdict(set)
+    folds = defaultdict(set)
     for fold in carved(titles, validation, seed):
-        found[titles[fold.question_id]].add((fold.role, fold.half))
-    return found
+        folds[titles[fold.question_id]].add((fold.role, fold.half))
+    return folds
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.sampled_from([0.0, 0.05, 0.3, 0.9]), st.integers(0, 3))

@@ -55,25 +55,25 @@ def reweighted(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) 
 NORM = "embeddings.LayerNorm.bias"
 
 
-@pytest.mark.parametrize(("spoil", "said"), [
+@pytest.mark.parametrize(("spoil", "message"), [
     (lambda bert: configured(bert, num_hidden_layers=2), r"less weights .* encoder\.layer\.1\..* \(16 in all\)"),
     (lambda bert: configured(bert, model_type="distilbert", architectures=None), "less weights"),
     (lambda bert: configured(bert, model_type="roberta"), "weights of BertModel, but model_type roberta"),
     (lambda bert: configured(bert, attn_implementation="kernels-community/x"), "attn_implementation 'kernels"),
-    (lambda bert: reweighted(bert, lambda found: found.update({NORM: found[NORM].int()})), f"{NORM} in .* of type I32"),
+    (lambda bert: reweighted(bert, lambda state: state.update({NORM: state[NORM].int()})), f"{NORM} in .* of type I32"),
     (lambda bert: configured(bert, "tokenizer.json", post_processor=None), r"writes no \[CLS\] into a text"),
-    (lambda bert: reweighted(bert, lambda found: found.pop(NORM)), f"less weights .* {NORM} "),
-    (lambda bert: reweighted(bert, lambda found: found.update({NORM: torch.zeros(3)})), f"another shape .* {NORM} "),
-    (lambda bert: reweighted(bert, lambda found: found.update({"encoder.layer.9.output.dense.bias": torch.zeros(1)})),
+    (lambda bert: reweighted(bert, lambda state: state.pop(NORM)), f"less weights .* {NORM} "),
+    (lambda bert: reweighted(bert, lambda state: state.update({NORM: torch.zeros(3)})), f"another shape .* {NORM} "),
+    (lambda bert: reweighted(bert, lambda state: state.update({"encoder.layer.9.output.dense.bias": torch.zeros(1)})),
      r"more weights .* encoder\.layer\.9\.output\.dense\.bias "),
     (lambda bert: os.truncate(bert / "model.safetensors", 1000), r"cannot be loaded by AutoModel \(SafetensorError"),
     (lambda bert: transformers.ViTModel(transformers.ViTConfig(hidden_size=12)).save_pretrained(bert),
      "is a ViTModel, which reads no words"),
     (lambda bert: (bert / "tokenizer.json").write_text("{}"), r"its tokenizer cannot be loaded \("),
 ])  # fmt: skip
-def test_a_spoilt_folder_is_refused(bert, spoil, said):
+def test_a_spoilt_folder_is_refused(bert, spoil, message):
     spoil(bert)
-    assert re.search(said, refused(bert))
+    assert re.search(message, refused(bert))
 
 
 def test_outputs_are_what_is_needed_whatever_the_config_says(bert):
@@ -97,11 +97,11 @@ def test_a_tokenizer_of_another_model_is_refused(bert):
 
 
 def test_a_revision_reaches_hugging_face(t5, monkeypatch):
-    asked = []
+    revisions = []
 
     def recorded(load):
         def from_pretrained(model, *, revision, **options):
-            asked.append((model, revision))
+            revisions.append((model, revision))
             return load(t5, **options)
 
         return lambda model, **options: (from_pretrained if model == "org/name" else load)(model, **options)
@@ -110,19 +110,19 @@ def test_a_revision_reaches_hugging_face(t5, monkeypatch):
         monkeypatch.setattr(kind, "from_pretrained", recorded(kind.from_pretrained))
     qa_model.load("org/name", revision="v2")
     qa_model.load("org/name")
-    assert asked == [("org/name", "v2")] * 3 + [("org/name", "main")] * 3
+    assert revisions == [("org/name", "v2")] * 3 + [("org/name", "main")] * 3
 
 
 def test_heads_of_another_task_a_kept_buffer_and_no_pooler_are_taken(bert):
-    """What published BERT folders hold besides the encoder."""
+    """Published BERT folders hold these next to the encoder."""
     encoder = load_whole(str(bert), "AutoModel", setting="base.model")[0]
     published = BertForMaskedLM(encoder.config)
     published.bert.load_state_dict({k: v for k, v in encoder.state_dict().items() if "pooler" not in k})
     published.save_pretrained(bert)
     buffers = {"bert.embeddings.position_ids": torch.arange(4), "cls.attn.bias": torch.ones(4).bool()}  # a mask
-    reweighted(bert, lambda found: found.update(buffers))
+    reweighted(bert, lambda state: state.update(buffers))
     loaded = load_whole(str(bert), "AutoModel", setting="base.model")[0]
     assert isinstance(loaded, Bert)
     assert torch.equal(loaded.embeddings.word_embeddings.weight, encoder.embeddings.word_embeddings.weight)
-    reweighted(bert, lambda found: found.pop("bert.embeddings.LayerNorm.bias"))
+    reweighted(bert, lambda state: state.pop("bert.embeddings.LayerNorm.bias"))
     assert "less weights than its config.json says: embeddings.LayerNorm.bias" in refused(bert)

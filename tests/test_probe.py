@@ -76,14 +76,14 @@ def test_pairs_without_annotated_evidence_can_be_left_out(tmp_path):
 
 
 def test_which_pairs_have_which_forms(scored):
-    """Only toy/dev, only first positives, `pseudo` and `gold` at level 0; `only` has nothing left once masked."""
+    """First positives of toy/dev are scored, `pseudo` and `gold` at level 0; `only` has nothing left once masked."""
     count, rows, _ = scored
     expected = {
         ("full", "p0"): "positive distractor gold placebo_words masked", ("plain", "p1"): "positive",
         ("late", "late"): "positive distractor_cut placebo_cut masked_cut", ("only", "only"): "positive",
         ("regex", "regex"): "positive masked",
     }  # fmt: skip
-    forms = [(*pair, form) for pair, own in expected.items() for form in own.split()]
+    forms = [(*pair, form) for pair, pair_forms in expected.items() for form in pair_forms.split()]
     assert [tuple(row[:3]) for row in rows] == forms
     assert count == 5
 
@@ -99,13 +99,13 @@ def test_scores_are_dot_products_of_single_encodings(scored):
         ("regex", "masked"): ("", "w1 w2 w3"),
     }  # fmt: skip
     questions, passages = load(model, "question"), load(model, "passage")
-    asked = {q.id: embed(questions, questions.question_ids([q.question]))[0] for q in QUESTIONS}
-    found = {(r.question_id, r.variant): r.score for r in rows}
+    queries = {q.id: embed(questions, questions.question_ids([q.question]))[0] for q in QUESTIONS}
+    scores = {(r.question_id, r.variant): r.score for r in rows}
     for (question, variant), (title, text) in texts.items():
         vector = embed(passages, passages.passage_ids([title], [text]))[0]
-        assert found[question, variant] == pytest.approx(float(np.dot(asked[question], vector)), rel=1e-5, abs=1e-5)
+        assert scores[question, variant] == pytest.approx(float(np.dot(queries[question], vector)), rel=1e-5, abs=1e-5)
     for variant in ("distractor_cut", "placebo_cut", "masked_cut"):
-        assert found["late", variant] == found["late", "positive"]
+        assert scores["late", variant] == scores["late", "positive"]
 
 
 @pytest.mark.parametrize(("text", "answers", "kind", "expected"), [
@@ -128,8 +128,8 @@ def test_masked(text, answers, kind, expected):
     st.lists(st.sampled_from(["a", "a b", "b c a", "é", "c ,"]), max_size=3),
 )
 def test_what_is_masked_holds_no_answer(text, answers):
-    left = mask_answers(text, answers, "string")
-    if left is not None:
+    masked = mask_answers(text, answers, "string")
+    if masked is not None:
         assert has_answer(answers, text)
-        assert not has_answer(answers, left)
-        assert len(left) < len(text)
+        assert not has_answer(answers, masked)
+        assert len(masked) < len(text)

@@ -31,15 +31,15 @@ LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
 
 @pytest.fixture(scope="module")
 def two(toy, tmp_path_factory):
-    """What two processes trained."""
+    """The folder of two processes' trainings."""
     out = tmp_path_factory.mktemp("two")
-    given = LOOPBACK | {"EADPR_CACHE": str(tmp_path_factory.mktemp("cache")), "WORLD_SIZE": "2", processes.STARTED: "x"}
+    env = LOOPBACK | {"EADPR_CACHE": str(tmp_path_factory.mktemp("cache")), "WORLD_SIZE": "2", processes.STARTED: "x"}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        given |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}  # as torchrun tells it
+        env |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}  # as torchrun tells it
 
     def process(rank: int) -> subprocess.CompletedProcess:
-        return forked_python.python("-m", "tests.trained_together", toy, out, **given, RANK=str(rank))
+        return forked_python.python("-m", "tests.trained_together", toy, out, **env, RANK=str(rank))
 
     forked_python.folder()
     with ThreadPoolExecutor(2) as both:
@@ -49,35 +49,35 @@ def two(toy, tmp_path_factory):
 
 
 def weights(model: Path) -> dict[str, torch.Tensor]:
-    found = {}
+    state = {}
     for side in ("question", "passage"):
         tensors = load_file(model / f"{side}_encoder" / "model.safetensors")
-        found |= {f"{side} {name}": tensor for name, tensor in tensors.items()}
-    return found
+        state |= {f"{side} {name}": tensor for name, tensor in tensors.items()}
+    return state
 
 
 def columns(out: Path) -> dict[str, np.ndarray]:
-    """What was logged, by series."""
+    """The logged values by series."""
     paths = sorted((out / "log" / "plots" / "metrics").rglob("*.tsv"))
     return {path.relative_to(out).as_posix(): np.loadtxt(path, skiprows=1) for path in paths}
 
 
-def assert_same_training(one: Path, other: Path) -> None:
-    expected, found = weights(one / "model"), weights(other / "model")
-    for name in expected | found:
-        torch.testing.assert_close(found[name], expected[name], atol=1e-5, rtol=0)
-    expected, found = columns(one), columns(other)
-    assert list(expected) == list(found)
+def assert_same_training(reference: Path, out: Path) -> None:
+    expected, actual = weights(reference / "model"), weights(out / "model")
+    for name in expected | actual:
+        torch.testing.assert_close(actual[name], expected[name], atol=1e-5, rtol=0)
+    expected, actual = columns(reference), columns(out)
+    assert list(expected) == list(actual)
     for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(actual[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_end_with_the_weights_of_one(toy, two, tmp_path, case):
     train(toy, tmp_path, case)
     assert_same_training(tmp_path, two / case)
-    before, after = weights(toy / "base"), weights(tmp_path / "model")
-    assert max((after[name] - before[name]).abs().max().item() for name in before) > 1e-3
+    base, after = weights(toy / "base"), weights(tmp_path / "model")
+    assert max((after[name] - base[name]).abs().max().item() for name in base) > 1e-3
 
 
 def test_two_processes_repeat_themselves_and_go_on_where_they_died(two):
@@ -111,9 +111,9 @@ def test_each_row_is_one_process_s(lengths, count, tokens):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(processes, "rank", lambda rank=rank: rank)
             patch.setattr(processes, "count", lambda: count)
-            found = forward.cut_pieces(None, ids, tokens)
-        assert all(piece.ids == [ids[row] for row in piece.rows] for piece in found)
-        rows += [row for piece in found for row in piece.rows]
+            pieces = forward.cut_pieces(None, ids, tokens)
+        assert all(piece.ids == [ids[row] for row in piece.rows] for piece in pieces)
+        rows += [row for piece in pieces for row in piece.rows]
     assert sorted(rows) == list(range(len(lengths)))
 
 
@@ -130,21 +130,21 @@ def test_processes_drop_other_units_out_and_the_first_those_of_one_alone(toy, mo
     assert (seeds[0], len(set(seeds))) == (loop.step_seed(TRAIN.seed, 0), 3)
 
 
-@pytest.mark.parametrize(("wanted", "cards"), [(3, 0), ("auto", 3)])
-def test_several_are_launched_with_the_same_options(wanted, cards, monkeypatch):
+@pytest.mark.parametrize(("number", "cards"), [(3, 0), ("auto", 3)])
+def test_several_are_launched_with_the_same_options(number, cards, monkeypatch):
     commands = []
     monkeypatch.setattr(os, "execv", lambda path, command: commands.append((path, command[1:])))
     monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
     monkeypatch.setattr(sys, "argv", ["stages/train.py", "--out", "a b"])
     processes.launch("stages.train", 1)
     monkeypatch.setenv(processes.STARTED, "x")  # as torchrun does
-    processes.launch("stages.train", wanted)
+    processes.launch("stages.train", number)
     assert commands == []
     monkeypatch.delenv(processes.STARTED)
     monkeypatch.setenv("WORLD_SIZE", "3")  # left over
     with processes.group():
         assert processes.count() == 1
-    processes.launch("stages.train", wanted)
+    processes.launch("stages.train", number)
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
     assert commands == [(sys.executable, [*torchrun, "-m", "--", "stages.train", "--out", "a b"])]
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)

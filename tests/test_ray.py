@@ -48,5 +48,5 @@ def test_without_ray_installed_the_message_names_the_file_to_install(monkeypatch
 def test_actors_get_all_variables_that_settling_sets_and_that_the_cache_and_joins_read():
     settled = re.findall(r'environ(?:\.setdefault\(|\[)"(\w+)"', inspect.getsource(machine.settle))
     assert set(settled) == set(ray_cluster.SETTLED)
-    read = {name for of in (cache, engine) for name in re.findall(r'environ.get\("(\w+)"', inspect.getsource(of))}
+    read = {name for mod in (cache, engine) for name in re.findall(r'environ.get\("(\w+)"', inspect.getsource(mod))}
     assert {"EADPR_CACHE", "EADPR_MEMORY"} <= read <= set(ray_cluster.CARRIED)

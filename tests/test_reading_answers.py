@@ -44,17 +44,17 @@ WORDS = st.lists(st.sampled_from(["a", "the", "red", "Red!", "sea", "York", "1,9
 
 @given(WORDS, WORDS)
 def test_f1_equals_precision_and_recall_counted_one_by_one(prediction, answer):
-    found, sought = exact_match_normal(prediction).split(), exact_match_normal(answer).split()
-    left, common = list(sought), 0
-    for word in found:
-        if word in left:
-            left.remove(word)
+    predicted_words, answer_words = exact_match_normal(prediction).split(), exact_match_normal(answer).split()
+    unmatched, common = list(answer_words), 0
+    for word in predicted_words:
+        if word in unmatched:
+            unmatched.remove(word)
             common += 1
     expected = 0.0
     if common:
-        precision, recall = common / len(found), common / len(sought)
+        precision, recall = common / len(predicted_words), common / len(answer_words)
         expected = 2 * precision * recall / (precision + recall)
-    if prediction.strip() and not found and not sought:
+    if prediction.strip() and not predicted_words and not answer_words:
         expected = 1.0
     assert f1(prediction, [answer]) == pytest.approx(expected)
     assert not exact_match(prediction, [answer]) or f1(prediction, [answer]) == 1.0

@@ -67,8 +67,8 @@ def added(tmp_path_factory) -> Built:
     project.commit("toy")
     done = project.run("dvc", "exp", "run", *(word for setting in EXPERIMENT for word in ("-S", setting)))
     data = project.folder / "data" / "atlas"
-    asked = {row.question_id for row in tables.rows(data / "rankings/bm25/evaluate.parquet", Ranked)}
-    questions = {q.id: q for q in tables.rows(data / "records/questions.parquet", Question) if q.id in asked}
+    evaluated = {row.question_id for row in tables.rows(data / "rankings/bm25/evaluate.parquet", Ranked)}
+    questions = {q.id: q for q in tables.rows(data / "records/questions.parquet", Question) if q.id in evaluated}
     passages = {p.id: p for p in tables.rows(data / "records/passages.parquet", Passage)}
     return Built(project, data, questions, passages, ran(done.stdout))
 
@@ -78,8 +78,8 @@ def percent(share: float) -> str:
 
 
 def mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found)
+    numbers = list(values)
+    return sum(numbers) / len(numbers)
 
 
 def test_each_stage_runs_once_and_then_there_is_nothing_to_do(added):
@@ -91,20 +91,20 @@ def test_each_stage_runs_once_and_then_there_is_nothing_to_do(added):
 
 def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):
     rows = tables.rows(added.data / "rankings/mdr/paths/evaluate.parquet", RankedPath)
-    paths = {of: [row.passage_ids for row in best] for of, best in groupby(rows, key=attrgetter("question_id"))}
+    paths = {q: [row.passage_ids for row in best] for q, best in groupby(rows, key=attrgetter("question_id"))}
     assert list(paths) == list(added.questions)
     for best in paths.values():
         assert len(best) == len(set(map(tuple, best))) == 20
         assert all(len(set(path)) == 2 for path in best)
     ranking = tables.rows(added.data / "rankings/mdr/evaluate.parquet", Ranked)
-    found = {of: [row.passage_id for row in best] for of, best in groupby(ranking, key=attrgetter("question_id"))}
-    assert found == {of: list(dict.fromkeys(i for path in best for i in path)) for of, best in paths.items()}
-    measured = added.metrics("mdr")
-    first = {of: {i for path in best[:10] for i in path} for of, best in paths.items()}
-    hops = {of: set(question.hops) for of, question in added.questions.items()}
-    assert measured["all20"] == pytest.approx(mean(first[of] >= hops[of] for of in hops), abs=1e-6)
-    assert {kind: of["n"] for kind, of in measured["by_hop_type"].items()} == {"bridge": 40, "comparison": 25}
-    assert added.cells("atlas", "mdr")[:3] == [percent(measured[f"top{k}"]) for k in (1, 5, 20)]
+    ranked = {q: [row.passage_id for row in best] for q, best in groupby(ranking, key=attrgetter("question_id"))}
+    assert ranked == {q: list(dict.fromkeys(i for path in best for i in path)) for q, best in paths.items()}
+    metrics = added.metrics("mdr")
+    first = {q: {i for path in best[:10] for i in path} for q, best in paths.items()}
+    hops = {q: set(question.hops) for q, question in added.questions.items()}
+    assert metrics["all20"] == pytest.approx(mean(first[q] >= hops[q] for q in hops), abs=1e-6)
+    assert {kind: values["n"] for kind, values in metrics["by_hop_type"].items()} == {"bridge": 40, "comparison": 25}
+    assert added.cells("atlas", "mdr")[:3] == [percent(metrics[f"top{k}"]) for k in (1, 5, 20)]
 
 
 def test_answers_are_read_in_ranked_passages_and_measured(added):
@@ -119,10 +119,10 @@ def test_answers_are_read_in_ranked_passages_and_measured(added):
     for row in rows:
         assert (row.question_id, row.passage_id) in ranked
         assert row.answer == added.passages[row.passage_id].text[row.start : row.end] != ""
-    measured = added.metrics("reading/extractive/mdr")
+    metrics = added.metrics("reading/extractive/mdr")
     for name, measure in (("em_2", exact_match), ("f1_2", f1)):
         naive = mean(measure(row.answer, added.questions[row.question_id].answers) for row in rows)
-        assert measured[name] == pytest.approx(naive, abs=1e-6)
-    assert (measured["n"], measured["n_read"]) == (65, 65)
-    shown = [percent(measured[metric]) for metric in ("em_2", "f1_2")]
-    assert added.cells("Answers of the reader extractive", "mdr")[:2] == shown
+        assert metrics[name] == pytest.approx(naive, abs=1e-6)
+    assert (metrics["n"], metrics["n_read"]) == (65, 65)
+    cells = [percent(metrics[metric]) for metric in ("em_2", "f1_2")]
+    assert added.cells("Answers of the reader extractive", "mdr")[:2] == cells

@@ -23,11 +23,11 @@ def toy(tmp_path_factory):
     return write_reading(tmp_path_factory.mktemp("toy"))
 
 
-def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[str]], aa=None) -> str:
-    """Of a reader x: each question's exact match, also its F1, from each ranking; `aa` is also controlled AA."""
-    for name, values in found.items():
-        own = {"read": [1] * len(values), "em_5": values, "f1_5": values}
-        write_outcomes(folder / f"reading/x/{name}.parquet", own)
+def reported(folder: Path, matches: dict[str, list[float]], arms: dict[str, list[str]], aa=None) -> str:
+    """Reports a reader x: `matches` are each question's exact match and F1 by ranking; `aa` is also controlled AA."""
+    for name, values in matches.items():
+        outcomes = {"read": [1] * len(values), "em_5": values, "f1_5": values}
+        write_outcomes(folder / f"reading/x/{name}.parquet", outcomes)
     aware = [(arm, metric, share) for arm, share in (aa or {}).items() for metric in ("aa", "controlled_aa")]
     rankings = [(arm, "main/dev", "", "", metric, share, 9) for arm, metric, share in aware]
     rankings = pd.DataFrame(rankings, columns=[*KEYS, "mean", "n"])
@@ -38,9 +38,9 @@ def reported(folder: Path, found: dict[str, list[float]], arms: dict[str, list[s
 
 def test_the_table_of_rankings_by_hand(tmp_path):
     """bm25 2 of 4; each of dpr's trainings 1 of 4; eadpr's 3 and 4 of 4, so 87.5 %, 62.5 points above dpr."""
-    found = {"bm25": [1, 1, 0, 0], "dpr": [1, 0, 0, 0], "eadpr": [1, 1, 1, 0], "eadpr2": [1, 1, 1, 1]}
-    found["dpr2"] = found["dpr"]
-    markdown = reported(tmp_path, found, ARMS, {"dpr": 0.5, "dpr2": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
+    matches = {"bm25": [1, 1, 0, 0], "dpr": [1, 0, 0, 0], "eadpr": [1, 1, 1, 0], "eadpr2": [1, 1, 1, 1]}
+    matches["dpr2"] = matches["dpr"]
+    markdown = reported(tmp_path, matches, ARMS, {"dpr": 0.5, "dpr2": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
     assert markdown.startswith("# Answers of the reader x\n")
     assert "\n## main/dev: 4 questions\n" in markdown
     assert "correction over the table (4 in all)" in markdown  # BM25 has no seed that could be another
@@ -54,7 +54,7 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     estimates = [(row[0], row[1].split()[0]) for row in rows if "[" in row[1]]
     assert estimates == [("bm25 − dpr", "+25.0"), ("eadpr − dpr", "+62.5")]
     assert json.loads((tmp_path / "out/metrics/reading/x/eadpr2.json").read_text())["main/dev"]["em_5"] == 1
-    assert "difference" not in reported(tmp_path, found, {"eadpr": ["eadpr"]})
+    assert "difference" not in reported(tmp_path, matches, {"eadpr": ["eadpr"]})
 
 
 def test_a_row_without_awareness_is_shown(tmp_path):

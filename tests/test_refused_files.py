@@ -13,8 +13,8 @@ from tests.repository import ROOT
 
 pytestmark = pytest.mark.formats
 
-FORMATS = {one.name: one for one in (*inputs.FORMATS, *inputs.SETTINGS)}
-SETTINGS = [one.name for one in inputs.SETTINGS]
+FORMATS = {file_format.name: file_format for file_format in (*inputs.FORMATS, *inputs.SETTINGS)}
+SETTINGS = [file_format.name for file_format in inputs.SETTINGS]
 CASES = YAML(typ="safe", pure=True).load((ROOT / "tests" / "refused_files.yaml").read_text(encoding="utf-8"))
 DIGITS = "9" * 5000
 ZIP = FORMATS["EntityQuestions, zip"].files["e.zip"]
@@ -29,12 +29,12 @@ def with_first_row(data: bytes, change) -> bytes:
 
 
 def read(folder: Path, name: str, file: str, data: bytes):
-    """What the project reads of a format's files, of which one is `data`."""
-    of = FORMATS[name]
-    for path, content in {**of.files, file: data}.items():
+    """Reads a format's files, with `data` as the content of one."""
+    file_format = FORMATS[name]
+    for path, content in {**file_format.files, file: data}.items():
         (folder / "given" / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / "given" / path).write_bytes(content)
-    return of.read(folder / "given")
+    return file_format.read(folder / "given")
 
 
 def refused(folder: Path, name: str, file: str, data: bytes) -> str:
@@ -42,20 +42,20 @@ def refused(folder: Path, name: str, file: str, data: bytes) -> str:
     assert data != FORMATS[name].files[file]
     with pytest.raises(commands.USER_ERRORS) as error:
         read(folder, name, file, data)
-    said = commands.format_error(error.value)
-    for line in said.split("\n") if name in SETTINGS else [said]:
+    message = commands.format_error(error.value)
+    for line in message.split("\n") if name in SETTINGS else [message]:
         assert line.isprintable()
         assert len(line) <= commands.LONGEST
         assert Path(file).name in line or ", made into " in line
-    return said
+    return message
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_sound_file_is_read(tmp_path, name):
-    of = FORMATS[name]
-    first = next(iter(of.files))
-    found = read(tmp_path, name, first, of.files[first])
-    assert of.same(found, of.plainly(tmp_path / "given"))
+    file_format = FORMATS[name]
+    first = next(iter(file_format.files))
+    result = read(tmp_path, name, first, file_format.files[first])
+    assert file_format.same(result, file_format.plainly(tmp_path / "given"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['of']}-{case['says']}")
@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said_with_file_place_and_value(tmp_path, case):
     assert case["says"] in refused(tmp_path, case["of"], case["file"], data)
 
 
-@pytest.mark.parametrize(("name", "file", "data", "said"), [
+@pytest.mark.parametrize(("name", "file", "data", "message"), [
     ("own gzip", "p.jsonl.gz", gzip.compress(f'{{"id": {DIGITS}}}'.encode(), mtime=0), "p.jsonl.gz, line 1: malformed"),
     ("own JSON list", "q.json", (b'"who?"', DIGITS), "q.json, item 1: malformed JSON"),
     ("own CSV", "q.csv", (b"[1.0]", "[" * 99_999), "q.csv, line 2: grades is '[[[["),
@@ -86,17 +86,17 @@ def test_what_is_wrong_is_said_with_file_place_and_value(tmp_path, case):
     ("SQuAD", "dev.json", b'{"data": "\xe9' + b"x" * 5000, "dev.json: expected a JSON object with a list `data` ('"),
     ("SQuAD", "dev.json", (b'"answers"', json.dumps("x" * 5000)), "answers' is missing (it has id, question, xxx"),
 ])  # fmt: skip
-def test_bytes_that_are_no_text_or_far_too_long_are_refused(tmp_path, name, file, data, said):
+def test_bytes_that_are_no_text_or_far_too_long_are_refused(tmp_path, name, file, data, message):
     if isinstance(data, tuple):
         data = FORMATS[name].files[file].replace(data[0], data[1].encode())
-    assert said in refused(tmp_path, name, file, data)
+    assert message in refused(tmp_path, name, file, data)
 
 
 @pytest.mark.nightly
 def test_a_share_of_the_changes_is_read_right_or_refused(tmp_path):
     counts = inputs.run(7, tmp_path, 0.012)
-    assert sum(one.tried for one in counts) == round(0.012 * inputs.FILES) + round(0.012 * inputs.OF_SETTINGS)
-    assert [note for one in counts for note in one.notes] == []
-    assert not any(one.unclear + one.traceback + one.wrong for one in counts)
-    assert sum(one.right for one in counts) > 10
-    assert sum(one.clear for one in counts) > 60
+    assert sum(count.tried for count in counts) == round(0.012 * inputs.FILES) + round(0.012 * inputs.OF_SETTINGS)
+    assert [note for count in counts for note in count.notes] == []
+    assert not any(count.unclear + count.traceback + count.wrong for count in counts)
+    assert sum(count.right for count in counts) > 10
+    assert sum(count.clear for count in counts) > 60

@@ -62,8 +62,8 @@ def test_a_reranker_scores_pairs_together_as_alone(tmp_path, encoder):
 
 def test_an_encoder_scores_by_the_late_interaction_of_its_tokens(encoder):
     scorer = encoder_scorer(load_encoders(encoder, AUTO.model_copy(update={"unit": "token"})), None)
-    found = relevance.score(relevance.load(encoder), PAIRS, input_tokens=512)
-    assert found == pytest.approx(scorer.score(*map(list, zip(*PAIRS, strict=True))), abs=1e-5)
+    scores = relevance.score(relevance.load(encoder), PAIRS, input_tokens=512)
+    assert scores == pytest.approx(scorer.score(*map(list, zip(*PAIRS, strict=True))), abs=1e-5)
 
 
 def test_a_model_with_several_labels_is_no_reranker(tmp_path, encoder):
@@ -71,24 +71,24 @@ def test_a_model_with_several_labels_is_no_reranker(tmp_path, encoder):
         relevance.load(write_reranker(tmp_path / "three", encoder, labels=3))
 
 
-@pytest.mark.parametrize(("by", "texts", "scores", "chosen", "stored"), [
+@pytest.mark.parametrize(("kind", "texts", "scores", "chosen", "stored"), [
     ("removal", ["W1 w2 w3 w4 london. Where was ada?", "Paris was born. Where was ada?",
         "Paris was born. W1 w2 w3 w4 london.", TEXT], [0.5, 0.25, 0.75, 1.0], 1, [-0.5, -0.25, -0.75, -1.0]),
     ("match", ["Paris was born.", "W1 w2 w3 w4 london.", "Where was ada?", TEXT],
         [0.5, 0.25, 0.75, 1.0], 2, [0.5, 0.25, 0.75, 1.0]),
 ])  # fmt: skip
-def test_what_matters_most_is_the_evidence_without_any_answer(by, texts, scores, chosen, stored, monkeypatch):
-    asked = []
+def test_what_matters_most_is_the_evidence_without_any_answer(kind, texts, scores, chosen, stored, monkeypatch):
+    scored_pairs = []
 
     def score(model, pairs, *, input_tokens):
-        asked.extend(pairs)
+        scored_pairs.extend(pairs)
         return np.array(scores, np.float32)
 
     monkeypatch.setattr(relevance, "score", score)
-    manifest = Manifest("given", Prompt("{question} {context}", True), [Model("m", [])], {}, None, by)
+    manifest = Manifest("given", Prompt("{question} {context}", True), [Model("m", [])], {}, None, kind)
     annotate = Annotate(PSEUDO, manifest, make_scorer(lambda index: "m", manifest, PSEUDO, HARDWARE))
     (row,) = annotate([PAIR])
-    assert asked == [("Where?", "Ada", text) for text in texts]
+    assert scored_pairs == [("Where?", "Ada", text) for text in texts]
     assert (row.chosen, row.target) == ([chosen], "")
     assert [*(span.nll for span in row.spans), row.nll_full] == stored
 
@@ -114,7 +114,7 @@ def test_the_stages_find_evidence_with_an_encoder(tmp_path, encoder):
     for i, row in enumerate(tables.rows(evidence, Evidence)):
         text = next(p for p in tables.rows(records / "passages.parquet", Passage) if p.id == f"p{i}").text
         sentences = [text[span.start : span.end] for span in row.spans]
-        asked = [(f"Where was Person {i} born?", f"Person {i}", sentence) for sentence in sentences]
-        expected = relevance.score(model, asked, input_tokens=128)
+        pairs = [(f"Where was Person {i} born?", f"Person {i}", sentence) for sentence in sentences]
+        expected = relevance.score(model, pairs, input_tokens=128)
         assert [span.nll for span in row.spans] == pytest.approx(expected.tolist(), abs=1e-5)
         assert row.chosen == [int(np.argmax(expected))]

@@ -107,11 +107,11 @@ def add_placebos(inputs):
     """The words of q1 and q2 score 1.5 and 1 with dpr, as p⁺ with eadpr; q4 has none. Of their texts q1's is longer
     than p1 without "Romulus", q2's shorter than p3 without "1969". So dpr's placebo rate is 50 (2 > 1.5, 1 = 1) and its
     controlled awareness too (1.5 > 1, 1 = 1), eadpr's are 0 (5 = 5, 1.5 = 1.5) and 100 (5 > 1, 1.5 > 1)."""
-    made = [
+    placebos = [
         Distractor("q1", "p1", "placebo_words", 0, "cut", "It founded by Romulus.", [Span(3, 6)]),
         Distractor("q2", "p3", "placebo_words", 0, "cut", "In 1969.", [Span(8, 30)]),
     ]
-    tables.write(inputs / "distractors" / "distractors.parquet", Distractor, made)
+    tables.write(inputs / "distractors" / "distractors.parquet", Distractor, placebos)
     for arm, scores in (("dpr", (1.5, 1.0)), ("eadpr", (5.0, 1.5))):
         add_scores(inputs, arm, "placebo_words", dict(zip(["q1", "q2"], scores, strict=True)))
         toy.evaluated(inputs, arm)
@@ -149,21 +149,21 @@ def test_the_whole_page_is_the_golden_one(inputs, monkeypatch):
     other training has bm25's ranking. The evidence of q1 is late, of q2 early; of q3 and q4 none is known.
     """
     relations = ["P19", "P19", "P20", "P20", None]
-    asked = [question._replace(relation=name) for question, name in zip(QUESTIONS, relations, strict=True)]
-    tables.write(inputs / "records" / "questions.parquet", records.Question, asked)
+    questions = [question._replace(relation=name) for question, name in zip(QUESTIONS, relations, strict=True)]
+    tables.write(inputs / "records" / "questions.parquet", records.Question, questions)
     for name in RANKINGS:
         toy.evaluated(inputs, name)
     add_placebos(inputs)
     trainings = add_training(inputs)
-    by = {"type": ["aa"], "position": ["top2"], "hop_type": ["all2"]}
+    by_kind = {"type": ["aa"], "position": ["top2"], "hop_type": ["all2"]}
     monkeypatch.setattr(report_tables, "FEWEST", 1)
     columns = ["top1", "top2", "recall2", "mrr3", "aa", "placebo_words", "controlled_aa"]
-    settings = changed(trainings=trainings, columns=columns, by=by, **add_paths(inputs))
+    settings = changed(trainings=trainings, columns=columns, by=by_kind, **add_paths(inputs))
     counts = inputs / "small" / "counts.md"
     page = reported(inputs, settings=settings) + counts.read_text(encoding="utf-8")
     assert page == GOLDEN.read_text(encoding="utf-8")
-    shown = json.loads((inputs / "small.json").read_text())["dpr"]
-    assert shown.keys() == {"top1", "top2", "recall2", "mrr3", "ndcg3", "controlled_aa"}, "what DVC compares"
+    figures = json.loads((inputs / "small.json").read_text())["dpr"]
+    assert figures.keys() == {"top1", "top2", "recall2", "mrr3", "ndcg3", "controlled_aa"}, "what DVC compares"
 
 
 def test_the_main_table_and_the_metrics_by_hand(small):
@@ -177,15 +177,15 @@ def test_the_main_table_and_the_metrics_by_hand(small):
     ]
     assert not any(name in page for name in ("relations", "Two hops", "AA by what is removed"))
     assert markdown.as_count(347 / 3) == 115.67, "a mean over trainings"
-    found = json.loads((folder / "small.json").read_text())
-    assert found["evidence"] == {"accuracy": 0.97}
+    figures = json.loads((folder / "small.json").read_text())
+    assert figures["evidence"] == {"accuracy": 0.97}
     ndcg = {name: details(folder, name)["main/dev"]["ndcg3"] for name in ("bm25", "dpr")}
-    assert found["bm25"] == {"top1": 0.5, "top2": 1.0, "mrr3": 0.75, "ndcg3": ndcg["bm25"]}
-    assert found["dpr"] == {"top1": 0.0, "top2": 0.5, "mrr3": 0.333333, "ndcg3": ndcg["dpr"]}
+    assert figures["bm25"] == {"top1": 0.5, "top2": 1.0, "mrr3": 0.75, "ndcg3": ndcg["bm25"]}
+    assert figures["dpr"] == {"top1": 0.0, "top2": 0.5, "mrr3": 0.333333, "ndcg3": ndcg["dpr"]}
 
 
 def test_the_middle_of_the_first_span_gives_the_position_of_evidence(tmp_path):
-    """In a passage of twelve characters, with thirds that begin at 0, 4 and 8; spans stand in the order of choice."""
+    """The passage has twelve characters, with thirds that begin at 0, 4 and 8; spans stand in the order of choice."""
     spans = [[(0, 4)], [(0, 7)], [(10, 12), (0, 2)], [(0, 8)], [(0, 12)], [(8, 11)], [(11, 12)]]
     ids = [f"q{i}" for i in range(len(spans))]
     evidence = []
@@ -200,12 +200,12 @@ def test_the_middle_of_the_first_span_gives_the_position_of_evidence(tmp_path):
     }  # fmt: skip
     for name, of_table in rows.items():
         tables.write(tmp_path / f"{name}.parquet", type(of_table[0]), of_table)
-    found = kinds.positions(tmp_path, tmp_path / "positives.parquet", tmp_path / "evidence.parquet", "gold", ["a/b"])
-    assert found["position"].to_pylist() == ["early"] * 3 + ["middle"] * 2 + ["late"] * 2
+    places = kinds.positions(tmp_path, tmp_path / "positives.parquet", tmp_path / "evidence.parquet", "gold", ["a/b"])
+    assert places["position"].to_pylist() == ["early"] * 3 + ["middle"] * 2 + ["late"] * 2
 
 
 def test_aa_by_strategy_and_the_scores_behind_it(inputs):
-    """Of dpr's pairs of main/dev one scores less without its sentence, one as much; of eadpr's both less. dpr with and
+    """One of dpr's pairs of main/dev scores less without its sentence, one as much; of eadpr's both less. dpr with and
     without the evidence: 2 and 2.5, 3 and 2."""
     for arm, scores in (("dpr", (1.0, 1.0)), ("eadpr", (0.0, 0.5))):
         add_scores(inputs, arm, "sentence", dict(zip(["q1", "q2"], scores, strict=True)))
@@ -311,12 +311,12 @@ def test_two_processes_write_the_same_bytes(inputs):
     assert {path.name for path in folder.iterdir()} == expected
 
 
-@pytest.mark.parametrize(("questions", "shown"), [([20, 9], False), ([20, 10], True)])
-def test_a_table_by_type_needs_thirty_questions(questions, shown):
+@pytest.mark.parametrize(("questions", "has_table"), [([20, 9], False), ([20, 10], True)])
+def test_a_table_by_type_needs_thirty_questions(questions, has_table):
     rows = [(group, n, 0.5) for group, n in zip(["who", "when"], questions, strict=True)]
     means = pd.DataFrame(rows, columns=["group", "n", "mean"]).assign(row="dpr", by="type", metric="top1")
-    found = report_tables.tables_by_kind(means, {"type": ["top1"]})
-    assert [line for line in found if line.startswith("top-1")] == ["top-1 (%) by question type:"] * shown
+    lines = report_tables.tables_by_kind(means, {"type": ["top1"]})
+    assert [line for line in lines if line.startswith("top-1")] == ["top-1 (%) by question type:"] * has_table
 
 
 def test_the_headline_compares_the_arm_that_validation_prefers_with_the_baseline(inputs):
@@ -356,14 +356,14 @@ def test_files_of_inactive_arms_are_deleted(inputs):
     paths = toy.report_inputs(inputs)
     folders = (paths.outcomes, paths.pairs, paths.training, paths.negatives, paths.examples)
     shutil.copyfile(paths.outcomes / "bm25.parquet", paths.outcomes / "hybrid.parquet")
-    before = {path for folder in folders for path in folder.iterdir()}
+    active_files = {path for folder in folders for path in folder.iterdir()}
     for path in (paths.outcomes / "stale.parquet", paths.pairs / "stale.parquet"):
         path.write_bytes(b"")
     for folder in folders[2:]:
         files.write_json(folder / "stale" / "report.json", {})
     removed = remove_inactive(paths, changed(fused=["hybrid"]))
     assert ({path.stem for path in removed}, {path.parent for path in removed}) == ({"stale"}, set(folders))
-    assert {path for folder in folders for path in folder.iterdir()} == before
+    assert {path for folder in folders for path in folder.iterdir()} == active_files
     assert remove_inactive(paths, REPORT) == [paths.outcomes / "hybrid.parquet"]
     read = paths.outcomes / "reading" / "x" / "dpr.parquet"
     files.write_text(read, "")

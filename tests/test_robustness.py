@@ -78,8 +78,8 @@ def arm(tmp_path_factory):
     records = small.write_records(folder / "records", PASSAGES, QUESTIONS, train=1)
     model = small.write_model(folder / "model")
     encode(records / "passages.parquet", model, folder / "vectors", settings=ENCODE, hardware=HARDWARE)
-    wanted = Retrieve(**small.RETRIEVE)
-    retrieve(records, model, folder / "vectors", folder / "ranking", settings=wanted, sets=SETS, hardware=HARDWARE)
+    settings = Retrieve(**small.RETRIEVE)
+    retrieve(records, model, folder / "vectors", folder / "ranking", settings=settings, sets=SETS, hardware=HARDWARE)
     ranked = list(tables.rows(folder / "ranking" / "evaluate.parquet", Ranked))
     best_of_a = next(row.passage_id for row in ranked if row.question_id == "a")
     write_near_duplicates(folder / "near", best_of_a)
@@ -92,7 +92,7 @@ def arm(tmp_path_factory):
 
 
 def first_ranks(order: list[int], question, added: list[NearDuplicate], count: int) -> list[int]:
-    """Of the rows of the corpus with all that was added behind it, best first: those that join, to the last rank."""
+    """The rows that join, best first and to the last rank, of the corpus with all that was added behind it."""
     size = len(PASSAGES)
 
     def joins(near: NearDuplicate) -> bool:
@@ -107,10 +107,10 @@ def check_rankings(arm, folder: Path, expected: list[list[list[int]]]) -> None:
     joined.add(arm.near_duplicates, SETTINGS[0], folder, ENCODE, HARDWARE)
     for ranked, count in zip(expected[1:], COUNTS[1:], strict=True):
         rows = list(joined.rank(count))
-        asked = zip(QUESTIONS[1:], ranked, strict=True)
+        by_question = zip(QUESTIONS[1:], ranked, strict=True)
         assert [row[:3] for row in rows] == [
             (question.id, corpus[row].id, rank)
-            for question, order in asked
+            for question, order in by_question
             for rank, row in enumerate(order, start=1)
             if row < len(corpus)
         ]
@@ -119,7 +119,7 @@ def check_rankings(arm, folder: Path, expected: list[list[list[int]]]) -> None:
 def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None:
     """The outcomes are those of these ranks, a question each; one without answers is judged by passage id."""
     third = {row.question_id: row.passage_id for row in tables.rows(positives / "positives.parquet", Positive)}
-    corpus, found = PASSAGES, {(o.question_id, o.metric): o.value for o in tables.rows(path, Outcome)}
+    corpus, outcomes = PASSAGES, {(o.question_id, o.metric): o.value for o in tables.rows(path, Outcome)}
     for question, rows in zip(QUESTIONS[1:], ranked, strict=True):
         passages = [corpus[row] if row < len(corpus) else None for row in rows]
         hits = [
@@ -131,16 +131,16 @@ def check_outcomes(positives: Path, path: Path, ranked: list[list[int]]) -> None
             for passage in passages
         ]
         first = 1 / (1 + hits.index(True)) if True in hits else 0
-        assert found[question.id, "mrr10"] == pytest.approx(first)
+        assert outcomes[question.id, "mrr10"] == pytest.approx(first)
 
 
 def match_by(arm, unit: str, folder: Path) -> SimpleNamespace:
     """The arm with another unit: a ranking by the parts of all passages."""
     model = shutil.copytree(arm.model, folder / "model")
     files.write_json(model / "encoder.json", files.read_json(model / "encoder.json") | {"unit": unit})
-    wanted = Retrieve(**small.RETRIEVE | {"candidates": len(PASSAGES)})
+    settings = Retrieve(**small.RETRIEVE | {"candidates": len(PASSAGES)})
     paths = (arm.records, model, arm.ranking.with_name("vectors"), folder / "ranking")
-    retrieve(*paths, settings=wanted, sets=SETS, hardware=HARDWARE)
+    retrieve(*paths, settings=settings, sets=SETS, hardware=HARDWARE)
     return SimpleNamespace(**vars(arm) | {"model": model, "ranking": folder / "ranking"})
 
 
@@ -166,13 +166,13 @@ def test_with_near_duplicates_the_outcomes_are_those_of_ranking_everything(arm, 
     by_vector = scores = (vectors_of.astype(np.float64) @ vectors.astype(np.float64).T).astype(np.float32)
     if unit != "passage":
         scores = naive_scores(arm.model, unit, [q.question for q in QUESTIONS[1:]], [*PASSAGES, *passages])[0].numpy()
-    orders, expected = [np.lexsort((np.arange(len(own)), -own)).tolist() for own in scores], []
+    orders, expected = [np.lexsort((np.arange(len(values)), -values)).tolist() for values in scores], []
     for count in COUNTS:
         joining = [len(PASSAGES) + i for i, row in enumerate(added) if row.number < count]
         most = len(joining) if unit == "passage" else CANDIDATES
-        left_out = [sorted(joining, key=lambda row: -own[row])[most:] for own in by_vector]
-        asked = zip(orders, left_out, QUESTIONS[1:], strict=True)
-        ranked = [first_ranks([row for row in o if row not in out], q, added, count) for o, out, q in asked]
+        left_out = [sorted(joining, key=lambda row: -values[row])[most:] for values in by_vector]
+        by_question = zip(orders, left_out, QUESTIONS[1:], strict=True)
+        ranked = [first_ranks([row for row in o if row not in out], q, added, count) for o, out, q in by_question]
         check_outcomes(arm.positives, tmp_path / "out" / f"{count}.parquet", ranked)
         expected.append(ranked)
     check_rankings(arm, tmp_path / "joined", expected)
@@ -202,10 +202,10 @@ MADE_BY = {"questions": 4, "with_all": 3, "with_none": 1, "near_duplicates": 9, 
 def test_the_report_by_hand(tmp_path):
     """dpr falls from 3 of 4 to 1, both trainings of eadpr from 3 to 2; what is not measured has no column."""
     for arm_name, after in AFTER.items():
-        own = tmp_path / "robustness" / "removed" / arm_name
+        folder = tmp_path / "robustness" / "removed" / arm_name
         for n, of_count in zip(COUNTS, (BEFORE[arm_name], *after), strict=True):
-            write_outcomes(own / f"{n}.parquet", {"top1": of_count, "mrr3": of_count})
-        files.write_json(own / MADE, MADE_BY)
+            write_outcomes(folder / f"{n}.parquet", {"top1": of_count, "mrr3": of_count})
+        files.write_json(folder / MADE, MADE_BY)
     settings = REPORT.model_copy(update={"robustness": MeasuredBy(by=["removed"], trainings=TRAININGS)})
     sets = Sets(train=[], evaluate=["main/dev"], annotator=[])
     parts = report_robustness(tmp_path, settings, SETTINGS[0], sets, tmp_path / "out", pd.DataFrame())
@@ -214,10 +214,10 @@ def test_the_report_by_hand(tmp_path):
     assert "(2 in all)" in text
     lines = cells(text)
     assert lines[0] == ["%, near-duplicates per question", "top-1", "MRR@3"]
-    shown = {line[0]: line[1] for line in lines}
-    assert [shown[f"dpr, {n}"] for n in COUNTS] == ["75.0", "50.0", "25.0"]
-    assert [shown[f"eadpr, {n}"] for n in COUNTS] == ["75.0", "75.0", "50.0"]
-    estimates = {name: cell.split()[0] for name, cell in shown.items() if "[" in cell}
+    figures = {line[0]: line[1] for line in lines}
+    assert [figures[f"dpr, {n}"] for n in COUNTS] == ["75.0", "50.0", "25.0"]
+    assert [figures[f"eadpr, {n}"] for n in COUNTS] == ["75.0", "75.0", "50.0"]
+    estimates = {name: cell.split()[0] for name, cell in figures.items() if "[" in cell}
     assert estimates == {
         "dpr: 3 − 0": "-50.0", "eadpr: 3 − 0": "-25.0", "eadpr − dpr at 3": "+25.0",
         "change of eadpr − change of dpr": "+25.0",

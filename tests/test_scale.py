@@ -81,31 +81,31 @@ def test_gradients_of_a_step_by_cosine_and_scale_equal_a_naive_loop(placed, loss
     batch = batcher_of(placed, placebos=loss.needs_placebos, balance=loss.balances, size=5).sampled(0)
     terms = contrastive.add_gradient(encoders, batch, settings)
     parameters = list(dict.fromkeys(p for encoder in encoders for p in encoder.parameters()))
-    found = [p.grad for p in parameters]
+    gradients = [p.grad for p in parameters]
     for parameter in parameters:
         parameter.grad = None
     expected = naive_total(encoders, batch, loss, 20.0)
     expected.backward()
     assert terms[0].item() == pytest.approx(expected.item(), rel=1e-9)
-    for gradient, parameter in zip(found, parameters, strict=True):
+    for gradient, parameter in zip(gradients, parameters, strict=True):
         assert (gradient is None) == (parameter.grad is None)
         if gradient is not None:
             torch.testing.assert_close(gradient, parameter.grad, atol=1e-9, rtol=1e-9)
-    assert any(gradient is not None and gradient.abs().max() > 1e-3 for gradient in found)
+    assert any(gradient is not None and gradient.abs().max() > 1e-3 for gradient in gradients)
 
 
 def test_validation_sees_the_scale_in_its_loss_and_not_in_its_ranks(toy):
-    measured = {}
+    measures = {}
     for scale in ("auto", 20.0, 3.0):
         encoders, settings = started(toy, DPR.model_copy(update={"scale": scale}))
         batcher = batcher_of(toy, distractors=False)
-        measured[scale] = contrastive.validate(encoders, batcher, range(4), settings)
+        measures[scale] = contrastive.validate(encoders, batcher, range(4), settings)
         with torch.no_grad():
             expected = naive_total(encoders, batcher.first(range(4)), DPR, 3.0 if scale == 3.0 else 20.0).item()
-        assert measured[scale].nll == pytest.approx(expected, rel=1e-5)
-    assert measured["auto"] == measured[20.0]
-    assert len({round(values.nll, 3) for values in measured.values()}) == 2
-    assert len({values.average_rank for values in measured.values()}) == 1
+        assert measures[scale].nll == pytest.approx(expected, rel=1e-5)
+    assert measures["auto"] == measures[20.0]
+    assert len({round(values.nll, 3) for values in measures.values()}) == 2
+    assert len({values.average_rank for values in measures.values()}) == 1
 
 
 def train(folder, out, init, *, scale, settings=SETTINGS) -> list[float]:

@@ -14,7 +14,7 @@ def test_golden(step, expected):
     assert multiplier(step, warmup=1237, total=18400) == pytest.approx(expected, abs=5e-8)
 
 
-@pytest.mark.parametrize(("changes", "asked", "expected"), [
+@pytest.mark.parametrize(("changes", "questions", "expected"), [
     ({"steps": None, "epochs": 40, "batch_size": 128}, 58_880, 18_400),
     ({"steps": None, "epochs": 3, "batch_size": 8}, 20, 6),  # two whole batches an epoch
     ({"steps": None, "epochs": 3, "batch_size": 8}, 5, 3),  # one batch of all
@@ -23,8 +23,8 @@ def test_golden(step, expected):
     ({"steps": 0, "step_factor": 1.35}, 20, 0),
     ({"steps": 1, "step_factor": 0.5}, 20, 1),
 ])  # fmt: skip
-def test_total_steps(changes, asked, expected):
-    assert TRAIN.model_copy(update=changes).total_steps(asked, asked) == expected
+def test_total_steps(changes, questions, expected):
+    assert TRAIN.model_copy(update=changes).total_steps(questions, questions) == expected
 
 
 def test_a_set_smaller_than_the_batch_that_is_asked_several_times_has_several_batches():

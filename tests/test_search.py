@@ -40,7 +40,7 @@ def equal(hits, expected):
 
 @pytest.fixture(params=["faiss", "torch"])
 def engine(request, monkeypatch):
-    """What finds the best of a block: FAISS, or torch, which does so on GPUs."""
+    """Finds the best of a block by FAISS, or by torch, which does so on GPUs."""
     if request.param == "torch":
         monkeypatch.setattr(exact, "_by_faiss", lambda questions: exact._by_torch(questions, "cpu"))
 
@@ -109,16 +109,16 @@ def test_the_same_bits_for_any_number_of_threads_and_questions(tmp_path):
     values[::3] = values[1::3]
     questions = rng.standard_normal((9, 96)).astype(np.float32)
     vectors = small.write_vectors(tmp_path, values)
-    whole = exact.search(vectors, questions, 50)
-    before = torch.get_num_threads()
+    together = exact.search(vectors, questions, 50)
+    threads = torch.get_num_threads()
     try:
-        torch.set_num_threads(1 if before > 1 else 2)
-        equal(exact.search(vectors, questions, 50), whole)
+        torch.set_num_threads(1 if threads > 1 else 2)
+        equal(exact.search(vectors, questions, 50), together)
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
     for i in range(9):
         alone = exact.search(vectors, questions[i : i + 1], 50)
-        equal(alone, (whole.rows[i : i + 1], whole.scores[i : i + 1]))
+        equal(alone, (together.rows[i : i + 1], together.scores[i : i + 1]))
 
 
 MEMORY = """
@@ -156,17 +156,17 @@ class TestVectors:
         assert [(first, len(block)) for first, block in vectors.blocks(3)] == [(0, 3), (3, 1), (4, 3), (7, 1), (8, 2)]
         assert [(first, len(block)) for first, block in vectors.head(5).blocks(3)] == [(0, 3), (3, 1), (4, 1)]
 
-    @pytest.mark.parametrize(("spoil", "error", "said"), [
+    @pytest.mark.parametrize(("spoil", "error", "message"), [
         (lambda path: path.unlink(), FileNotFoundError, r"vectors-00001\.npy"),
         (lambda path: np.save(path, np.ones((3, 2), np.float16)), ValueError, r"expected float16 \(4, 2\)"),
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), ValueError, "not a readable"),
         (lambda path: np.save(path, np.array([{"a": 1}], object)), ValueError, "not a readable"),  # a pickle
         (lambda path: (path.parent / "vectors.json").unlink(), FileNotFoundError, r"vectors\.json"),
     ])  # fmt: skip
-    def test_what_is_no_folder_of_vectors_is_refused(self, tmp_path, spoil, error, said):
+    def test_what_is_no_folder_of_vectors_is_refused(self, tmp_path, spoil, error, message):
         small.write_vectors(tmp_path, np.ones((10, 2)), shard_passages=4)
         spoil(tmp_path / shard_name(1))
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             Vectors(tmp_path)
 
 
@@ -193,8 +193,8 @@ def recall(clustered, index, **changes):
     """The share of the exact 10 that are found; their scores must be the exact ones."""
     hits, true = found_by(index, clustered, **changes), found_by("exact", clustered)
     for rows, scores, *expected in zip(*hits, *true, strict=True):
-        known = dict(zip(*expected, strict=True))
-        assert all(known.get(row, score) == score for row, score in zip(rows, scores, strict=True))
+        exact_scores = dict(zip(*expected, strict=True))
+        assert all(exact_scores.get(row, score) == score for row, score in zip(rows, scores, strict=True))
     assert (np.diff(hits.scores, axis=1) <= 0).all()
     return np.mean([np.isin(a, b).mean() for a, b in zip(true.rows, hits.rows, strict=True)])
 
@@ -229,14 +229,14 @@ def test_a_kept_index_is_used_again(index, clustered, monkeypatch):
 @pytest.mark.parametrize("index", ["OPQ8,IVF16,PQ8x4fs", "HNSW16", "IVF16,RaBitQ", "IVF16_HNSW8,SQ8"])
 def test_an_index_that_is_built_again_has_the_same_bytes(index, clustered):
     vectors, _ = clustered
-    before = faiss.omp_get_max_threads()
+    threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(8)
     try:
-        one, two = (faiss.serialize_index(faiss_index.build(vectors, retrieve_settings(index))) for _ in range(2))
+        first, second = (faiss.serialize_index(faiss_index.build(vectors, retrieve_settings(index))) for _ in range(2))
         assert faiss.omp_get_max_threads() == 8
     finally:
-        faiss.omp_set_num_threads(before)
-    np.testing.assert_array_equal(one, two)
+        faiss.omp_set_num_threads(threads)
+    np.testing.assert_array_equal(first, second)
 
 
 def test_fewer_passages_than_asked_for(tmp_path):
@@ -247,14 +247,14 @@ def test_fewer_passages_than_asked_for(tmp_path):
     assert (hits.rows[:, 3:] == -1).all()
 
 
-@pytest.mark.parametrize(("changes", "said"), [
+@pytest.mark.parametrize(("changes", "message"), [
     ({"index": "Exact"}, r"index: FAISS refuses 'Exact': .*could not parse index"),
     ({"index": "IVF1600,Flat"}, r"index: .* Number of training points \(1500\) should be at lea"),
     ({"index": "HNSW16,PQ8"}, r"index: FAISS refuses 'HNSW16,PQ8': it does not search by inner product"),
     ({"index": "IVF16,Flat", "search": "nprobe=0"}, r"faiss\.search: FAISS refuses 'nprobe=0': .*cur_nprobe > 0"),
 ])  # fmt: skip
-def test_what_faiss_refuses_is_told_by_setting_and_value(changes, said, clustered):
-    with pytest.raises(ValueError, match=rf"(?s)^retrieve\.{said}"):
+def test_what_faiss_refuses_is_told_by_setting_and_value(changes, message, clustered):
+    with pytest.raises(ValueError, match=rf"(?s)^retrieve\.{message}"):
         found_by(clustered=clustered, **{"index": "IVF16,Flat"} | changes)
     assert not list(cache.root().rglob("index.faiss")) or changes.get("search") == "nprobe=0"
 
@@ -296,8 +296,8 @@ def staged(tmp_path_factory):
 
 
 def test_stages_say_what_they_did(staged):
-    folder, said = staged
-    assert said == [
+    folder, lines = staged
+    assert lines == [
         "encode: 37 passages", "retrieve: ranked passages for 9 questions", "probe: scored the pairs of 4 questions",
         "export: 40 lines in /exports/run.trec", "export: 4 lines in /exports/qrels-ids.trec",
         "export: 19 lines in /exports/qrels-answers.trec",
@@ -317,8 +317,8 @@ def test_vectors_of_an_earlier_passage_encoder_are_refused(staged, tmp_path, fil
     model = Path(shutil.copytree(folder / "model", tmp_path / "model"))
     settings = (model / "encoder.json").read_text().removeprefix("{")
     (model / file).write_text(text + settings if file == "encoder.json" else text)
-    said = pytest.raises(ValueError, match=r"vectors was not made by the passage encoder of .*; run `dvc repro`")
-    with said if refused else nullcontext():
+    refusal = pytest.raises(ValueError, match=r"vectors was not made by the passage encoder of .*; run `dvc repro`")
+    with refusal if refused else nullcontext():
         Vectors(folder / "vectors", folder / "records" / "passages.parquet", model)
     tables.write(tmp_path / "passages.parquet", Passage, small.passages()[::-1])
     with pytest.raises(ValueError, match=r"holds vectors of other passages than .*passages\.parquet has now; run"):
@@ -326,15 +326,15 @@ def test_vectors_of_an_earlier_passage_encoder_are_refused(staged, tmp_path, fil
 
 
 def test_every_card_and_questions_in_parts_by_memory_make_the_bytes_of_one(staged, tmp_path, monkeypatch):
-    """With memory for two questions the 5 for training are three parts, and the 4 for evaluation two."""
+    """Memory for two questions makes the 5 for training three parts, and the 4 for evaluation two."""
     folder, _ = staged
     scanned, scan = [], exact._by_faiss
     monkeypatch.setattr(exact, "_by_faiss", lambda questions: scanned.append(len(questions)) or scan(questions))
     monkeypatch.setitem(exact.BLOCK_PASSAGES, "cpu", 5)
-    given = {"settings": Retrieve(**small.RETRIEVE), "sets": Sets(**small.SETS), "hardware": Machine(**small.MACHINE)}
+    options = {"settings": Retrieve(**small.RETRIEVE), "sets": Sets(**small.SETS), "hardware": Machine(**small.MACHINE)}
     for cards, memory in ((1, exact.RUNNING), (3, 2 * 24 * (small.RETRIEVE["depth"] + exact.SPARE))):
         monkeypatch.setattr(machine, "devices", lambda cards=cards: ["cpu"] * cards)
         monkeypatch.setattr(exact, "RUNNING", memory)
-        retrieve(folder / "records", folder / "model", folder / "vectors", tmp_path / str(cards), **given)
+        retrieve(folder / "records", folder / "model", folder / "vectors", tmp_path / str(cards), **options)
     assert small.files_of(tmp_path / "3") == small.files_of(tmp_path / "1")
     assert scanned == [5, 4, *np.repeat([2, 2, 1, 2, 2], 3)]

@@ -49,25 +49,25 @@ def collection(tmp_path, monkeypatch):
 
 
 def test_stage_retrieve_keeps_the_sentences_that_search_shows(collection, tmp_path):
-    """Of evaluated questions alone, and a passage of which nothing is read has none."""
+    """Evaluated questions alone keep sentences, and a blank passage has none."""
     passages = [Passage("blank", "w1", " ", None), Passage("marked", "w1", MARKED, None), *small.passages(8)]
-    asked = [small.question(name, "where was ada born", ["w1"]) for name in ("learnt", "asked")]
-    records = small.write_records(collection / "records", passages, asked, train=1)
+    questions = [small.question(name, "where was ada born", ["w1"]) for name in ("learnt", "asked")]
+    records = small.write_records(collection / "records", passages, questions, train=1)
     how = {"settings": Encode.model_validate(small.ENCODE), "hardware": Machine.model_validate(small.MACHINE)}
     for arm in ("dpr", "late"):
         folders = collection / "models" / arm, collection / "vectors" / arm
         encode(records / "passages.parquet", *folders, **how)
         settings = {"settings": Retrieve(**small.RETRIEVE | {"sentences": 10}), "sets": Sets(**small.SETS)}
         retrieve(records, *folders, tmp_path / arm, **settings, hardware=how["hardware"])
-        found = json.loads(run("where was ada born", "--arm", arm, "--json", "--k", 10))
-        expected = [(row["id"], row["rank"], row["sentence"]) for row in found if row["id"] != "blank"]
+        rows = json.loads(run("where was ada born", "--arm", arm, "--json", "--k", 10))
+        expected = [(row["id"], row["rank"], row["sentence"]) for row in rows if row["id"] != "blank"]
         assert len(expected) == 9
-        kept = list(tables.rows(tmp_path / arm / SENTENCES, MatchedSentence))
-        assert {row.question_id for row in kept} == {"asked"}
-        assert [(row.passage_id, row.rank, row.start, row.end) for row in kept] == [
+        matched = list(tables.rows(tmp_path / arm / SENTENCES, MatchedSentence))
+        assert {row.question_id for row in matched} == {"asked"}
+        assert [(row.passage_id, row.rank, row.start, row.end) for row in matched] == [
             (name, rank, sentence["start"], sentence["end"]) for name, rank, sentence in expected
         ]
-        assert [row.score for row in kept] == pytest.approx([row[2]["score"] for row in expected], rel=1e-5)
+        assert [row.score for row in matched] == pytest.approx([row[2]["score"] for row in expected], rel=1e-5)
 
 
 def run(*words):
@@ -79,24 +79,24 @@ def test_passages_come_as_vectors_or_tokens_rank_them_with_the_sentence_that_poi
     texts = {row.id: {"title": row.title, "text": row.text} for row in small.passages(9)}
     texts["marked"] = {"title": "w1", "text": MARKED}
     for arm in ("dpr", "late"):
-        found = json.loads(run("where was ada born", "--arm", arm, "--json", "--k", 10))
+        rows = json.loads(run("where was ada born", "--arm", arm, "--json", "--k", 10))
         score = make_scorer(collection / "models" / arm).score
         titles, passages = ([row[key] for row in texts.values()] for key in ("title", "text"))
         scores = dict(zip(texts, score(["where was ada born"] * 10, titles, passages), strict=True))
-        assert [row["id"] for row in found] == sorted(scores, key=scores.get, reverse=True)
-        assert [row["rank"] for row in found] == [*range(1, 11)]
-        assert [row["score"] for row in found] == pytest.approx(sorted(scores.values(), reverse=True), abs=0.01)
-        pointed = eadpr.point(collection / "models" / arm, "where was ada born", [texts[row["id"]] for row in found])
-        assert [row["sentence"] for row in found] == [one.best and one.best._asdict() for one in pointed]
+        assert [row["id"] for row in rows] == sorted(scores, key=scores.get, reverse=True)
+        assert [row["rank"] for row in rows] == [*range(1, 11)]
+        assert [row["score"] for row in rows] == pytest.approx(sorted(scores.values(), reverse=True), abs=0.01)
+        pointed = eadpr.point(collection / "models" / arm, "where was ada born", [texts[row["id"]] for row in rows])
+        assert [row["sentence"] for row in rows] == [match.best and match.best._asdict() for match in pointed]
 
 
 def test_a_passage_is_shown_and_not_obeyed(collection):
     """All is one line, and what steers a terminal is written out, in JSON too."""
-    shown = run("where was ada born", "--k", 10)
-    assert r"Ada was \x1b[31mborn." in shown.replace("«", "").replace("»", "")
-    assert shown.count("«") == shown.count("»") == 10
-    assert "\x1b" not in shown + run("w1", "--json", "--k", 10)
-    assert r"w7.»" in shown or r"born.»" in shown or r"W1 \u202e w2.»" in shown
+    output = run("where was ada born", "--k", 10)
+    assert r"Ada was \x1b[31mborn." in output.replace("«", "").replace("»", "")
+    assert output.count("«") == output.count("»") == 10
+    assert "\x1b" not in output + run("w1", "--json", "--k", 10)
+    assert r"w7.»" in output or r"born.»" in output or r"W1 \u202e w2.»" in output
 
 
 def test_the_sentence_is_bold_on_a_terminal_and_a_passage_without_one_is_plain():
@@ -104,8 +104,8 @@ def test_the_sentence_is_bold_on_a_terminal_and_a_passage_without_one_is_plain()
         RankedPassage(1, 0.5, "p1", "T", "One. Two. Three.", ScoredSentence(5, 9, "Two.", 0.25)),
         RankedPassage(2, 0.25, "p2", "", "None.", None),
     ]
-    said = "1  0.5000  T  [p1]\nOne. \033[1mTwo.\033[0m Three.\n\n2  0.2500    [p2]\nNone.\n"
-    assert write_text(rows, bold=True) == said
+    text = "1  0.5000  T  [p1]\nOne. \033[1mTwo.\033[0m Three.\n\n2  0.2500    [p2]\nNone.\n"
+    assert write_text(rows, bold=True) == text
 
 
 @pytest.mark.parametrize(("tracked", "noted"), [("a1", False), ("b2", True)])

@@ -39,8 +39,8 @@ MARCO = {
 LONDON, PARIS = "Ada was born in London in 1815.", "Ada never saw Paris."
 
 
-def squad(*asked: dict[str, Any], context: str = LONDON, title: str = "Ada Lovelace") -> dict[str, Any]:
-    return {"version": "2.0", "data": [{"title": title, "paragraphs": [{"context": context, "qas": list(asked)}]}]}
+def squad(*questions: dict[str, Any], context: str = LONDON, title: str = "Ada Lovelace") -> dict[str, Any]:
+    return {"version": "2.0", "data": [{"title": title, "paragraphs": [{"context": context, "qas": list(questions)}]}]}
 
 
 WHERE = {"id": "a1", "question": "Where?", "answers": [{"text": "London", "answer_start": 16}] * 2}
@@ -63,7 +63,7 @@ def written(project: Path) -> list[str]:
     return sorted(path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file())
 
 
-def put(folder: Path, files: dict[str, Any]) -> Path:
+def write(folder: Path, files: dict[str, Any]) -> Path:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -79,10 +79,10 @@ def added(project: Path, *arguments: object) -> str:
     return done.output
 
 
-def refused(project: Path, said: str, *arguments: object) -> None:
+def refused(project: Path, message: str, *arguments: object) -> None:
     """The command fails with a message that matches, and writes nothing."""
     done = run(project, "mine", *arguments)
-    assert re.search(said, str(done.exception)), done.exception
+    assert re.search(message, str(done.exception)), done.exception
     assert written(project) == SETTINGS
 
 
@@ -94,17 +94,17 @@ def records(project: Path, name: str) -> list[dict[str, Any]]:
 
 
 def positives(project: Path) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    passage_ids: dict[str, list[str]] = {}
     for context in records(project, "contexts"):
-        found.setdefault(context["question_id"], []).append(context["passage_id"])
-    return found
+        passage_ids.setdefault(context["question_id"], []).append(context["passage_id"])
+    return passage_ids
 
 
 def test_beirs_folder_keeps_its_ids_and_the_most_relevant_passage_comes_first(project, tmp_path):
-    said = added(project, put(tmp_path / "beir", BEIR))
-    assert "a folder in BEIR's layout: corpus.jsonl, qrels/test.tsv, qrels/train.tsv" in said
-    assert "qrels/train.tsv; 1 questions without a relevant passage are left out\n" in said
-    assert "corpus.jsonl: text, id from _id, title; not read: metadata" in said
+    output = added(project, write(tmp_path / "beir", BEIR))
+    assert "a folder in BEIR's layout: corpus.jsonl, qrels/test.tsv, qrels/train.tsv" in output
+    assert "qrels/train.tsv; 1 questions without a relevant passage are left out\n" in output
+    assert "corpus.jsonl: text, id from _id, title; not read: metadata" in output
     assert [row["id"] for row in records(project, "passages")] == [f"d{i}" for i in range(5)]
     assert positives(project) == {"q0": ["d1", "d0"], "q1": ["d1"], "q3": ["d3"]}
     assert grades(project / "records") == {"q0": {"d1": 2, "d0": 1}}, "those of 1 alone need none"
@@ -113,8 +113,8 @@ def test_beirs_folder_keeps_its_ids_and_the_most_relevant_passage_comes_first(pr
 
 
 def test_tsvs_without_headers_are_read_as_they_are(project, tmp_path):
-    said = added(project, put(tmp_path / "marco", MARCO))
-    assert "a folder of TSVs as of MS MARCO: collection.tsv, qrels.dev.small.tsv, qrels.train.tsv" in said
+    output = added(project, write(tmp_path / "marco", MARCO))
+    assert "a folder of TSVs as of MS MARCO: collection.tsv, qrels.dev.small.tsv, qrels.train.tsv" in output
     assert [(row["id"], row["text"]) for row in records(project, "passages")] == [("7", 'Say "so'), ("8", "Eight.")]
     assert positives(project) == {"1": ["7"], "2": ["8"]}
     block = read_yaml(project / "data" / "collections" / "mine.yaml")
@@ -123,8 +123,8 @@ def test_tsvs_without_headers_are_read_as_they_are(project, tmp_path):
 
 def test_questions_that_are_trained_on_and_evaluated_are_counted(project, tmp_path):
     queries = [row | {"text": "What 1? "} if row["_id"] == "q3" else row for row in BEIR["queries.jsonl"]]
-    said = added(project, put(tmp_path / "beir", BEIR | {"queries.jsonl": queries}))
-    assert "own/test: 1 of its questions are trained on too, word for word; results will flatter\n" in said
+    output = added(project, write(tmp_path / "beir", BEIR | {"queries.jsonl": queries}))
+    assert "own/test: 1 of its questions are trained on too, word for word; results will flatter\n" in output
 
 
 @pytest.mark.parametrize(("answer", "cause"), [
@@ -132,43 +132,43 @@ def test_questions_that_are_trained_on_and_evaluated_are_counted(project, tmp_pa
 ])  # fmt: skip
 def test_answers_that_no_positive_holds_are_said(project, tmp_path, answer, cause):
     row = {"answers": ["Text"], "answer_kind": "string"}
-    asked = [row | {"question": f"what {i}?", "positives": f"d{i % 5}"} for i in range(30)]
-    asked[0]["answers"] = answer
-    folder = put(tmp_path, BEIR | {"q.jsonl": asked})
-    said = added(project, "--passages", folder / "corpus.jsonl", "--questions", folder / "q.jsonl")
-    assert "1 of 30 questions have positives that hold no answer (" in said
-    assert cause in said
-    assert f"'what 0?': ['{answer}']" in said
+    questions = [row | {"question": f"what {i}?", "positives": f"d{i % 5}"} for i in range(30)]
+    questions[0]["answers"] = answer
+    folder = write(tmp_path, BEIR | {"q.jsonl": questions})
+    output = added(project, "--passages", folder / "corpus.jsonl", "--questions", folder / "q.jsonl")
+    assert "1 of 30 questions have positives that hold no answer (" in output
+    assert cause in output
+    assert f"'what 0?': ['{answer}']" in output
 
 
 def test_what_would_not_be_read_is_refused(project, tmp_path):
-    given = put(tmp_path / "beir", BEIR)
-    own = ["--passages", given / "corpus.jsonl", "--questions", given / "queries.jsonl", "--share", 0.3]
-    for others in ([given], own):
-        refused(project, "--test-questions is for --passages and", *others, "--test-questions", given / "queries.jsonl")
-    added(project, given)
+    folder = write(tmp_path / "beir", BEIR)
+    files = ["--passages", folder / "corpus.jsonl", "--questions", folder / "queries.jsonl", "--share", 0.3]
+    for words in ([folder], files):
+        refused(project, "--test-questions is for --passages and", *words, "--test-questions", folder / "queries.jsonl")
+    added(project, folder)
     for unread in (["--share", 0.3], ["--split-words", 50], ["--columns", "text=body"]):
-        done = run(project, "mine", given, *unread)
+        done = run(project, "mine", folder, *unread)
         assert "mine is there already; --share, --split-words, columns are for" in str(done.exception)
 
 
-@pytest.mark.parametrize(("files", "said"), [
+@pytest.mark.parametrize(("files", "message"), [
     (BEIR | {"qrels.Test.tsv": "q3\t0\td3\t1\n"}, r"qrels\.Test\.tsv judges the questions of test too; keep one"),
     ({"a.md": "x"}, "is a folder without corpus.jsonl .*for a folder of documents give a file of questions too"),
     ({k: v for k, v in BEIR.items() if k != "queries.jsonl"}, "has qrels of .*, but neither queries.jsonl nor"),
 ])  # fmt: skip
-def test_a_folder_that_is_none_is_called_so(project, tmp_path, files, said):
-    refused(project, said, put(tmp_path / "folder", files))
+def test_a_folder_that_is_none_is_called_so(project, tmp_path, files, message):
+    refused(project, message, write(tmp_path / "folder", files))
 
 
 def test_squads_paragraphs_are_passages_and_its_offsets_gold(project, tmp_path):
     dev = squad(WHEN) | {"data": squad(WHEN)["data"] + squad(context=PARIS)["data"]}
-    files = put(tmp_path, {"train.json": squad(WHERE, NEVER), "dev.json": dev})
-    said = added(project, files / "train.json", files / "dev.json")
-    assert "SQuAD's JSON; 1 questions without an answer are left out\ntrain.passages.jsonl: text, id, title\n" in said
+    files = write(tmp_path, {"train.json": squad(WHERE, NEVER), "dev.json": dev})
+    output = added(project, files / "train.json", files / "dev.json")
+    assert "SQuAD's JSON; 1 questions without an answer are left out\ntrain.passages.jsonl: text, id, title\n" in output
     assert [row["id"] for row in records(project, "passages")] == ["Ada_Lovelace/1", "Ada_Lovelace/2"]
-    found = {row["question_id"]: row for row in records(project, "contexts")}
-    gold = {key: [LONDON[span["start"] : span["end"]] for span in row["gold"]] for key, row in found.items()}
+    contexts = {row["question_id"]: row for row in records(project, "contexts")}
+    gold = {key: [LONDON[span["start"] : span["end"]] for span in row["gold"]] for key, row in contexts.items()}
     assert gold == {"a1": ["London"], "a2": ["1815"]}
 
 
@@ -178,12 +178,12 @@ def test_a_table_of_questions_with_their_passages_keeps_splits_and_names_what_is
     rows = [row | {"query": f"{i}?", "answers": i, "split": "test" if i > 20 else "train"} for i in range(30)]
     table = pa.Table.from_pylist([*rows, row | {"query": "?", "answers": None}])
     pq.write_table(table, tmp_path / "t.parquet")
-    said = added(project, tmp_path / "t.parquet")
+    output = added(project, tmp_path / "t.parquet")
     assert (
-        "with their passages; 1 questions without an answer are left out\nt.passages.jsonl: text, id, title\n" in said
+        "with their passages; 1 questions without an answer are left out\nt.passages.jsonl: text, id, title\n" in output
     )
-    assert "t.questions.jsonl: question, answers, positives, split; not read: day\n" in said
-    assert {line.partition(",")[0] for line in said.splitlines()} >= {
+    assert "t.questions.jsonl: question, answers, positives, split; not read: day\n" in output
+    assert {line.partition(",")[0] for line in output.splitlines()} >= {
         "own/train: 21 questions",
         "own/test: 9 questions",
     }
@@ -192,8 +192,8 @@ def test_a_table_of_questions_with_their_passages_keeps_splits_and_names_what_is
 
 def test_rows_in_json_are_told_from_squad(project, tmp_path):
     passages = [{"id": f"p{i}", "text": f"Text {i}."} for i in range(30)]
-    asked = [{"question": f"what {i}?", "answers": ["Text"]} for i in range(30)]
-    put(tmp_path, {"p.json": json.dumps(passages, indent=1), "q.JSON": asked})
+    questions = [{"question": f"what {i}?", "answers": ["Text"]} for i in range(30)]
+    write(tmp_path, {"p.json": json.dumps(passages, indent=1), "q.JSON": questions})
     assert "p.json: text, id\n" in added(project, tmp_path / "p.json", tmp_path / "q.JSON")
 
 
@@ -214,12 +214,12 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
         "sub/Makefile": "all:",
     }
     questions = [{"question": f"who {i}?", "answer": "One"} for i in range(30)]
-    folder, asked = put(tmp_path / "docs", documents), put(tmp_path, {"q.jsonl": questions}) / "q.jsonl"
+    folder, path = write(tmp_path / "docs", documents), write(tmp_path, {"q.jsonl": questions}) / "q.jsonl"
     (folder / "more").symlink_to(tmp_path)
-    said = added(project, "--passages", folder, "--questions", asked)
-    assert "docs.passages.jsonl: text, id, title\nq.jsonl: question, answers from answer\n" in said
-    assert f"questions of {asked}; not read: 4 hidden, 2 .pdf, 1 " in said
-    assert all(f"1 {kind}" in said for kind in ("without an ending", "links to folders or to nothing", "empty"))
+    output = added(project, "--passages", folder, "--questions", path)
+    assert "docs.passages.jsonl: text, id, title\nq.jsonl: question, answers from answer\n" in output
+    assert f"questions of {path}; not read: 4 hidden, 2 .pdf, 1 " in output
+    assert all(f"1 {kind}" in output for kind in ("without an ending", "links to folders or to nothing", "empty"))
     assert [(row["id"], row["title"], row["text"]) for row in records(project, "passages")] == [
         ("a_b.md:1", "a b", "Before."),
         ("a_b.md:2", "First", "One."),
@@ -230,7 +230,7 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
 
 
 def own_files(folder: Path, passage: dict[str, str]) -> tuple[object, ...]:
-    put(folder, {"p.jsonl": [passage], "q.jsonl": [{"question": f"{i}?", "answers": ["x"]} for i in range(30)]})
+    write(folder, {"p.jsonl": [passage], "q.jsonl": [{"question": f"{i}?", "answers": ["x"]} for i in range(30)]})
     return "--passages", folder / "p.jsonl", "--questions", folder / "q.jsonl"
 
 
@@ -238,32 +238,32 @@ def test_columns_are_taken_as_they_are_said_and_kept_for_the_pipeline(project, t
     files = own_files(tmp_path, {"text": "x", "_id": "a", "docid": "b"})
     refused(project, "_id and docid may each be the id; say which, --columns id=_id or id=docid", *files)
     files = own_files(tmp_path, {"story": "x", "my_id": "a", "id": "no"})
-    for said, *columns in (
+    for message, *columns in (
         (r"there is no column for text \(there are story.*--columns text=COLUMN", "title=my_id"),
         (r"there is no column 'tale' for text \(there are story", "text=tale"),
         ("have no field 'body'", "body=story"),
         ("'story' is not FIELD=COLUMN", "story"),
         ("text is 'story' and 'my_id'; give one column for each field", "text=story", "text=my_id"),
     ):
-        refused(project, said, *files, *(word for column in columns for word in ("--columns", column)))
-    said = added(project, *files, "--columns", "text=story", "--columns", "id=my_id")
-    assert "p.jsonl: text from story, id from my_id; not read: id" in said
+        refused(project, message, *files, *(word for column in columns for word in ("--columns", column)))
+    output = added(project, *files, "--columns", "text=story", "--columns", "id=my_id")
+    assert "p.jsonl: text from story, id from my_id; not read: id" in output
     assert [(row["id"], row["text"]) for row in records(project, "passages")] == [("a", "x")]
 
 
 def test_a_dry_run_shows_records_and_writes_nothing(project, tmp_path):
-    said = added(project, put(tmp_path / "beir", BEIR), "--dry-run")
-    assert "passage d0, title 'T0': 'Text 0.'" in said
-    assert "question q0: 'what 0?', answers [], positives ['d1', 'd0']" in said
+    output = added(project, write(tmp_path / "beir", BEIR), "--dry-run")
+    assert "passage d0, title 'T0': 'Text 0.'" in output
+    assert "question q0: 'what 0?', answers [], positives ['d1', 'd0']" in output
     assert written(project) == SETTINGS
 
 
 def test_gold_offsets_name_the_positives_of_questions_that_name_none(tmp_path):
     gold = {"question": "Where?", "passage_id": "2", "answer": "London", "answer_start": 16}
     passages = f'id\ttext\ttitle\n1\t"{PARIS}"\tP\n2\t"{LONDON}"\tL\n'
-    put(tmp_path, {"p.tsv": passages, "q.csv": "Where?\t['London']\nWhen?\t['1815']\n", "g.jsonl": [gold]})
-    of = {"set": "s", "split": "test"}
-    files = [OF_PASSAGES, {"kind": "questions", "path": "q.csv", **of}, {"kind": "gold", "path": "g.jsonl", **of}]
+    write(tmp_path, {"p.tsv": passages, "q.csv": "Where?\t['London']\nWhen?\t['1815']\n", "g.jsonl": [gold]})
+    split = {"set": "s", "split": "test"}
+    files = [OF_PASSAGES, {"kind": "questions", "path": "q.csv", **split}, {"kind": "gold", "path": "g.jsonl", **split}]
     records, _ = prepared(tmp_path, *files, format="dpr")
     (context,) = pq.read_table(records / "contexts.parquet").to_pylist()
     assert (context["question_id"], context["passage_id"], context["role"]) == ("s/test:1", "2", "positive")

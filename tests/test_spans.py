@@ -53,9 +53,9 @@ def test_sentences_without_stops_or_spaces(text, expected):
     assert pieces(text, sentences(text)) == expected
 
 
-@pytest.mark.parametrize(("between", "found"), [(200, 1), (201, 2)])
-def test_brackets_hide_a_stop_where_they_are_close(between, found):
-    assert len(sentences(f"It (ended. {'X' * (between - 9)}) then.")) == found
+@pytest.mark.parametrize(("between", "count"), [(200, 1), (201, 2)])
+def test_brackets_hide_a_stop_where_they_are_close(between, count):
+    assert len(sentences(f"It (ended. {'X' * (between - 9)}) then.")) == count
 
 
 TEXTS = st.text(alphabet=st.sampled_from(list("aB1 .,;!?\"'()[]\n。\u2029—é")), max_size=60) | st.text(max_size=60)
@@ -74,12 +74,12 @@ def test_spans_are_sorted_disjoint_and_cover_every_character(text):
 def test_without_keeps_exactly_the_other_characters(text, cuts):
     spans = [Span(min(c), min(max(c), len(text))) for c in cuts if min(c) < min(max(c), len(text))]
     gone = {i for s in spans for i in range(s.start, s.end)}
-    left = without(text, spans)
-    assert [c for c in left if not c.isspace()] == [c for i, c in enumerate(text) if i not in gone and not c.isspace()]
-    assert left == left.strip()
+    rest = without(text, spans)
+    assert [c for c in rest if not c.isspace()] == [c for i, c in enumerate(text) if i not in gone and not c.isspace()]
+    assert rest == rest.strip()
 
 
-@pytest.mark.parametrize(("text", "removed", "left"), [
+@pytest.mark.parametrize(("text", "removed", "rest"), [
     ("A b. C d. E f.", "C d.", "A b. E f."), ("A b. C d. E f.", "A b.", "C d. E f."),
     ("A b.  C d.\nE f.", "C d.", "A b. E f."), ("born in Paris, France", "Paris", "born in, France"),
     ("the city (Paris) is", "Paris", "the city () is"), ("( Paris ) is", "Paris", "() is"),
@@ -87,9 +87,9 @@ def test_without_keeps_exactly_the_other_characters(text, cuts):
     ("一。二。三。", "二。", "一。三。"), ("only one span.", "only one span.", ""),
     ("  spaces stay   inside  ", "stay", "spaces inside"), ("a Lyon–Paris train", "Paris", "a Lyon– train"),
 ])  # fmt: skip
-def test_without(text, removed, left):
+def test_without(text, removed, rest):
     start = text.index(removed)
-    assert without(text, [Span(start, start + len(removed))]) == left
+    assert without(text, [Span(start, start + len(removed))]) == rest
 
 
 def test_without_neighbouring_and_overlapping_spans():

@@ -109,7 +109,7 @@ def test_code_changes_the_hash(repository, old, new):
 
 
 def test_hashes_are_those_of_every_version_of_python(repository):
-    """As made by 3.11, 3.12 and 3.13: a newer one has more fields (`type_params`) and knows more letters (U+1FAE9)."""
+    """Python 3.11 to 3.13 made it: a newer one has more fields (`type_params`) and knows more letters (U+1FAE9)."""
     (repository / "stages/report.py").write_text(CODE + "é = '\U0001fae9'\n", encoding="utf-8")
     stage_code._read.cache_clear()
     assert (

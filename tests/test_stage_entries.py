@@ -34,14 +34,14 @@ def ran(code: str) -> list[str]:
 
 @pytest.mark.parametrize("stage", ["train", "distractors", "study"])
 def test_help_imports_nothing_slow(stage):
-    *shown, last = ran(HELPED.format(stage=stage))
-    assert any("usage:" in line.lower() for line in shown)
+    *help_lines, last = ran(HELPED.format(stage=stage))
+    assert any("usage:" in line.lower() for line in help_lines)
     assert json.loads(last) == [[], COLLECTED_AFTER]
 
 
 def test_what_a_command_prints_is_not_obeyed():
-    shown = CliRunner().invoke(app(lambda: "a\x1b]0;title\x07b\nc\u202e"), color=True).stdout
-    assert shown == "a\\x1b]0;title\\x07b\nc\\u202e\n"
+    output = CliRunner().invoke(app(lambda: "a\x1b]0;title\x07b\nc\u202e"), color=True).stdout
+    assert output == "a\\x1b]0;title\\x07b\nc\\u202e\n"
 
 
 def test_a_table_is_drawn_on_a_terminal(capsys, monkeypatch):
@@ -54,8 +54,8 @@ def test_a_stage_is_settled_before_its_work(tmp_path, monkeypatch):
     did = []
     monkeypatch.setattr("eadpr.runtime.machine.settle", lambda machine: did.append(machine.threads))
     (tmp_path / "config.json").write_text('{"machine": {"threads": 3, "deterministic": true, "precision": "auto"}}')
-    made = Stage(lambda machine, *, out: did.append(str(out)), "x.json", {"out": "C/{arm}"})
-    made.run(made.locate({"arm": "dpr"}, {"collection": "toy", "config": str(tmp_path / "config.json")}))
+    stage = Stage(lambda machine, *, out: did.append(str(out)), "x.json", {"out": "C/{arm}"})
+    stage.run(stage.locate({"arm": "dpr"}, {"collection": "toy", "config": str(tmp_path / "config.json")}))
     assert did == [3, "data/toy/dpr"]
 
 
@@ -66,8 +66,8 @@ def test_a_stage_is_settled_before_its_work(tmp_path, monkeypatch):
 ])  # fmt: skip
 def test_a_path_follows_from_names_or_is_given(monkeypatch, name, options, expected):
     monkeypatch.chdir(ROOT)  # params.yaml names the collection
-    made = Stage(TRAIN, "{arm}/train.json", {"init": "C/models/{init}", "out": "C/{arm}"})
-    paths = made.locate({"arm": name}, options)
+    stage = Stage(TRAIN, "{arm}/train.json", {"init": "C/models/{init}", "out": "C/{arm}"})
+    paths = stage.locate({"arm": name}, options)
     assert [str(paths[key]) for key in ("config", "init", "out")] == expected
 
 

@@ -86,8 +86,8 @@ def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeyp
 
 def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its_sources(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    own, new = provenance.COLLECTIONS / "own.yaml", provenance.COLLECTIONS / "new.yaml"
-    files = {provenance.PARAMS: "a: 1\nb: {c: 2}\n", provenance.DEFAULTS: "b: {c: 1}\n", own: "settings: {e: 1}\n"}
+    old, new = provenance.COLLECTIONS / "own.yaml", provenance.COLLECTIONS / "new.yaml"
+    files = {provenance.PARAMS: "a: 1\nb: {c: 2}\n", provenance.DEFAULTS: "b: {c: 1}\n", old: "settings: {e: 1}\n"}
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

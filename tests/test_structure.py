@@ -158,7 +158,7 @@ def test_every_section_of_params_is_used_and_known():
 
 @pytest.mark.parametrize("file", [ROOT / "params.yaml", DEFAULTS], ids=lambda path: path.name)
 def test_every_key_of_params_has_a_comment(file):
-    """On its line or right above it, the keys of a section on one line by name."""
+    """It stands on the key's line or right above it, the keys of a section on one line by name."""
     lines = file.read_text(encoding="utf-8").splitlines()
     section, bare = "", []
     for number, line in enumerate(lines):
@@ -167,9 +167,9 @@ def test_every_key_of_params_has_a_comment(file):
         if section not in Settings.model_fields:
             continue
         if line.startswith(f"{section}: {{"):
-            values, _, said = " ".join(lines[number : number + 2]).partition("}")
-            above = itertools.takewhile(lambda before: before.startswith("#"), reversed(lines[:number]))
-            words = " ".join([*above, said])
+            values, _, remark = " ".join(lines[number : number + 2]).partition("}")
+            above = itertools.takewhile(lambda text: text.startswith("#"), reversed(lines[:number]))
+            words = " ".join([*above, remark])
             keys = re.findall(r"(\w+):", values)[1:]
             bare += [f"{section}.{key}" for key in keys if not re.search(rf"\b{key}\b", words)]
         elif re.match(r"\s+[\w]+:", line) and lines[number - 1].count("{") == lines[number - 1].count("}"):

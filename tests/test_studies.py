@@ -18,8 +18,8 @@ from tests.repository import ROOT
 pytestmark = pytest.mark.studies
 GOOD, STUDIES = repository.values(), repository.studies()
 PARAMS, BENEATH = read_yaml(ROOT / "params.yaml"), completed({}, ROOT / COLLECTIONS)  # BENEATH: what PARAMS goes over
-CASES = [(name, of) for name, found in STUDIES.items() for of in found.collections or ["atlas", "squad-open"]]
-CASES = [(name, of) for name, of in CASES if of in GOOD["collections"]]  # nq-gold is brought in
+CASES = [(name, collection) for name, s in STUDIES.items() for collection in s.collections or ["atlas", "squad-open"]]
+CASES = [(name, collection) for name, collection in CASES if collection in GOOD["collections"]]  # nq-gold is brought in
 CASES += [("evidence", "hotpot-sample")]
 EDGES = {"negatives": "bm25", "init": "base"}
 # The papers have two encoders; these have one where an encoder is trained from scratch.
@@ -27,31 +27,31 @@ PRESETS = ("wiki18", "wiki18-trex", "wiki18-paq", "hotpot")
 OURS = {
     "plain", "recipes", "evidence", "evidence-world1", "evidence-world2", "near-duplicates", "real-text", "hybrid",
     "real-text-headline", "query-side", "001-table3", "anchored", "mined", "001-minilm", "001-minilm-negatives",
-    "002-minilm", "two-hops", "word-vectors", "parts", "units",
+    "002-minilm", "two-hops", "word-vectors", "parts", "parts-eadpr", "parts-atlas", "units",
 }  # fmt: skip
 OURS |= {name for name in STUDIES if "001-table4" in name}
 
 
-def study(**given_) -> Study:
-    return Study.model_validate({"about": "a", "seeds": [1, 2], "active": {"dpr": EDGES}} | given_)
+def study(**fields) -> Study:
+    return Study.model_validate({"about": "a", "seeds": [1, 2], "active": {"dpr": EDGES}} | fields)
 
 
 def on(collection: str, name: str, changes=()) -> dict:
     """The parameters of a study on a collection."""
-    found = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
-    return expand(found, GOOD, changes)
+    variant = STUDIES[name].model_copy(update={"settings": STUDIES[name].settings | {"collection": collection}})
+    return expand(variant, GOOD, changes)
 
 
 @pytest.mark.parametrize(("name", "collection"), CASES)
 def test_every_study_is_valid_for_its_collections_and_dvc_makes_its_parameters(name, collection):
-    wanted = on(collection, name)
+    parameters = on(collection, name)
     default = name in OURS and collection not in PRESETS
-    for path, sections in configs(wanted).items():
+    for path, sections in configs(parameters).items():
         arm, _, stage = path.partition("/")
         if stage == "train.json":
             two = "2enc" in arm or "qsft" in arm
             assert sections["encoder"]["shared"] == ("1enc" in arm or default) & (not two), arm
-    assert merged(BENEATH, apply_overrides([*make_overrides(GOOD, wanted)], PARAMS)) == wanted
+    assert merged(BENEATH, apply_overrides([*make_overrides(GOOD, parameters)], PARAMS)) == parameters
 
 
 def said_of_studies() -> list[tuple[str, str]]:
@@ -121,7 +121,7 @@ PAPERS = {
 @pytest.mark.parametrize("name", PAPERS)
 def test_on_wiki18_a_study_has_the_papers_settings(name):
     files = configs(on("wiki18", name))
-    found = {}
+    by_arm = {}
     for path, sections in files.items():
         arm, _, stage = path.partition("/")
         if stage == "train.json" and not arm.endswith(("-2", "-3")):
@@ -130,8 +130,8 @@ def test_on_wiki18_a_study_has_the_papers_settings(name):
             assert loss["dpr"] == (arm != "picl-cpp-chn")
             epochs = train["epochs"] * train["step_factor"]
             weights = (loss["lambda"], loss["tau1"], loss["tau2"])
-            found[arm] = (train["batch_size"], epochs, train["hard_negatives"], weights)
-    assert found == PAPERS[name]
+            by_arm[arm] = (train["batch_size"], epochs, train["hard_negatives"], weights)
+    assert by_arm == PAPERS[name]
 
 
 def test_on_wiki18_arms_of_the_papers_read_what_they_should():
@@ -157,8 +157,8 @@ def test_on_wiki18_arms_of_the_papers_read_what_they_should():
 def test_query_side_fine_tuning_of_the_thesis_has_the_rate_of_a_pretrained_encoder(more, sets, kind):
     files = configs(on(f"wiki18-{more}", "002-table5-2"))
     settings = files["query_sides/dpr-tuned.json"]["query_side"]
-    shown = {"learning_rate": 3e-5, "top_k": 100, "batch_size": 12, "epochs": 5, "dropout": 0.1}
-    assert settings | shown | {"sets": sets} == settings
+    expected = {"learning_rate": 3e-5, "top_k": 100, "batch_size": 12, "epochs": 5, "dropout": 0.1}
+    assert settings | expected | {"sets": sets} == settings
     assert files["dpr/train.json"]["train"]["upsample"] == dict.fromkeys(sets or (), 0)
     assert files["dpr/negatives.json"]["negatives"]["kind"] == kind, "DPR's files name NQ's, none names PAQ's"
 
@@ -188,8 +188,8 @@ def values(leaves):
 
 
 @given(values(LEAVES.filter(lambda leaf: leaf is not None)), values(LEAVES))  # Hydra cannot delete a null
-def test_overrides_turn_one_into_the_other(before, after):
-    assert apply_overrides(list(make_overrides(before, after)), before | {"kept": 1}) == after | {"kept": 1}
+def test_overrides_turn_one_into_the_other(old, new):
+    assert apply_overrides(list(make_overrides(old, new)), old | {"kept": 1}) == new | {"kept": 1}
 
 
 def test_seeds_repeat_arms_with_their_own_sources():
@@ -200,37 +200,37 @@ def test_seeds_repeat_arms_with_their_own_sources():
         "eadpr-2": {"repeats": "eadpr", "seed": 2, "negatives": "bm25", "init": "base-2"},
         "mined-2": {"repeats": "mined", "seed": 2, "negatives": "eadpr-2", "init": "eadpr-2"},
     }  # fmt: skip
-    measured = {"robustness": {"generators": ["removed"], "arms": ["mined", "untrained"]}}
-    wanted = expand(study(active=active, arms=arms, settings=measured), GOOD)
-    assert wanted["robustness"]["arms"] == ["mined", "mined-2", "untrained"]
-    assert wanted["bases"] == {"base": {}, "base-2": {"seed": 2}}
-    assert (wanted["train"]["seed"], wanted["base"]["seed"]) == (1, 1)
+    settings = {"robustness": {"generators": ["removed"], "arms": ["mined", "untrained"]}}
+    expanded = expand(study(active=active, arms=arms, settings=settings), GOOD)
+    assert expanded["robustness"]["arms"] == ["mined", "mined-2", "untrained"]
+    assert expanded["bases"] == {"base": {}, "base-2": {"seed": 2}}
+    assert (expanded["train"]["seed"], expanded["base"]["seed"]) == (1, 1)
 
 
 def test_seeds_repeat_query_sides_with_their_arms():
     tuned = {"query_sides": {"tuned": {"of": "eadpr"}, "single": {"of": "untrained"}}}
     qsft = {"negatives": "bm25", "init": "tuned"}
     active = {"eadpr": EDGES, "eadpr-qsft": qsft, "untrained": EDGES | {"once": True}}
-    wanted = expand(study(active=active, settings=tuned), GOOD)
-    assert wanted["query_sides"] == tuned["query_sides"] | {"tuned-2": {"of": "eadpr-2", "seed": 2}}
+    expanded = expand(study(active=active, settings=tuned), GOOD)
+    assert expanded["query_sides"] == tuned["query_sides"] | {"tuned-2": {"of": "eadpr-2", "seed": 2}}
     again = {"repeats": "eadpr-qsft", "seed": 2, "negatives": "bm25", "init": "tuned-2"}
-    assert wanted["active"]["eadpr-qsft-2"] == again
-    configs(wanted)
+    assert expanded["active"]["eadpr-qsft-2"] == again
+    configs(expanded)
 
 
 def test_a_pretrained_encoder_is_the_same_for_every_seed():
-    wanted = expand(study(settings={"base": {"model": "bert-base-uncased"}}), GOOD)
-    assert (wanted["bases"], wanted["active"]["dpr-2"]["init"]) == ({"base": {}}, "base")
-    own = {"collections": {"atlas": {"settings": {"base": {"model": "bert-base-uncased"}}}}}
-    assert expand(study(settings=own), GOOD)["bases"] == {"base": {}}
+    expanded = expand(study(settings={"base": {"model": "bert-base-uncased"}}), GOOD)
+    assert (expanded["bases"], expanded["active"]["dpr-2"]["init"]) == ({"base": {}}, "base")
+    settings = {"collections": {"atlas": {"settings": {"base": {"model": "bert-base-uncased"}}}}}
+    assert expand(study(settings=settings), GOOD)["bases"] == {"base": {}}
 
 
 def test_the_first_seed_of_the_default_is_the_default_pipeline():
     """So that a study takes the default's trainings from DVC's cache."""
-    found, default = configs(expand(STUDIES["evidence"], GOOD)), configs(GOOD)
-    others = {"report.json", "explore.json", "report_to.json"}  # these name all arms, and the study lacks one
-    of_trainings = {name for name in default.keys() - others if not name.startswith("untrained/")}
-    assert {name: found[name] for name in of_trainings} == {name: default[name] for name in of_trainings}
+    files, default = configs(expand(STUDIES["evidence"], GOOD)), configs(GOOD)
+    excluded = {"report.json", "explore.json", "report_to.json"}  # these name all arms, and the study lacks one
+    of_trainings = {name for name in default.keys() - excluded if not name.startswith("untrained/")}
+    assert {name: files[name] for name in of_trainings} == {name: default[name] for name in of_trainings}
 
 
 def test_what_is_wrong_in_a_study_is_named(tmp_path):
@@ -253,17 +253,17 @@ def test_what_cannot_be_expanded():
 
 
 def test_an_override_is_of_every_seed():
-    found = study(settings={"bases": {"better": {"layers": 4}}, "train": {"steps": 7}}, arms={"other": {}}, active={
+    custom = study(settings={"bases": {"better": {"layers": 4}}, "train": {"steps": 7}}, arms={"other": {}}, active={
         "dpr": EDGES, "other": {"negatives": "bm25", "init": "better"},
     })  # fmt: skip
     changes = ["train.steps=9", "robustness.generators=[removed]", "robustness.arms=[dpr]", "base.model=folder"]
-    made = expand(found, GOOD, changes)
-    assert made["train"]["steps"] == 9, "it wins over the study's"
-    assert made["robustness"]["arms"] == ["dpr", "dpr-2"]
-    assert set(made["bases"]) == {"base", "better"}, "with a pretrained encoder no weights are drawn"
-    assert made["active"]["other-2"]["init"] == "better"
-    assert set(expand(found, GOOD)["bases"]) == {"base", "better", "base-2", "better-2"}
-    assert expand(found, GOOD, ["+active.picl={negatives: bm25, init: base}"])["active"]["picl-2"]["repeats"] == "picl"
+    expanded = expand(custom, GOOD, changes)
+    assert expanded["train"]["steps"] == 9, "it wins over the study's"
+    assert expanded["robustness"]["arms"] == ["dpr", "dpr-2"]
+    assert set(expanded["bases"]) == {"base", "better"}, "with a pretrained encoder no weights are drawn"
+    assert expanded["active"]["other-2"]["init"] == "better"
+    assert set(expand(custom, GOOD)["bases"]) == {"base", "better", "base-2", "better-2"}
+    assert expand(custom, GOOD, ["+active.picl={negatives: bm25, init: base}"])["active"]["picl-2"]["repeats"] == "picl"
 
 
 @pytest.mark.parametrize("change", ["train=5", "~train", "base=null", "active=5", "+active.x=5", "collection=null"])
@@ -297,8 +297,8 @@ def test_a_seed_that_the_study_would_outdo_is_refused(key):
 
 
 def test_a_seed_reaches_two_hop_trainings_and_readers():
-    found = with_seeds(STUDIES["001-table4-mdr-hotpot"], [3])
-    files = configs(expand(found.model_copy(update={"settings": found.settings | {"collection": "hotpot"}}), GOOD))
+    seeded = with_seeds(STUDIES["001-table4-mdr-hotpot"], [3])
+    files = configs(expand(seeded.model_copy(update={"settings": seeded.settings | {"collection": "hotpot"}}), GOOD))
     for path, sections in files.items():
         if path in ("dpr/train.json", "multihop/mdr-dpr.json") or path.startswith("readers/"):
             assert (sections.get("train") or sections["reader"])["seed"] == 3, path

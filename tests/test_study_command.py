@@ -46,8 +46,8 @@ def project(tmp_path, monkeypatch):
 
 
 def study(name: str = "evidence", **options: object) -> str | None:
-    given = {"collection": None, "seeds": [], "set_": [], "show": False}
-    return main(name, **given | options)
+    defaults = {"collection": None, "seeds": [], "set_": [], "show": False}
+    return main(name, **defaults | options)
 
 
 def test_a_study_runs_in_a_copy_and_leaves_a_page_and_its_numbers(project):
@@ -119,11 +119,11 @@ def test_a_study_of_trained_arms_takes_all_from_dvcs_cache(built, tmp_path):
     text = "one: {about: Why?, seeds: [1], active: {dpr: {negatives: bm25, init: base}}}\n"
     (project.folder / "data" / "studies").mkdir(parents=True)
     (project.folder / "data" / "studies" / "mine.yaml").write_text(text, encoding="utf-8")
-    before, lock = (project.folder / "params.yaml").read_bytes(), project.lock()
+    params, lock = (project.folder / "params.yaml").read_bytes(), project.lock()
     folder = f"{project.folder / 'src'}:{project.folder}"
     done = project.run(sys.executable, "-m", "stages.study", "one", "-S", "report.resamples=150", PYTHONPATH=folder)
     assert set(ran(done.stdout)) == {"configs", "report", "explore"}
     record = json.loads((project.folder / "docs/studies/atlas/one.json").read_text(encoding="utf-8"))
     assert list(record["figures"]["atlas/test"]) == ["bm25", "dpr"]
     assert "-S report.resamples=150" in (project.folder / "docs/studies/atlas/one.md").read_text(encoding="utf-8")
-    assert ((project.folder / "params.yaml").read_bytes(), project.lock()) == (before, lock)
+    assert ((project.folder / "params.yaml").read_bytes(), project.lock()) == (params, lock)

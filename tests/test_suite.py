@@ -25,14 +25,14 @@ def recorded(tmp_path_factory):
 
 
 def picked_after(root, file, text):
-    """Which wings an edit picks, that is then taken back."""
+    """The wings that an edit picks, which is then taken back."""
     path = root / file
-    before = path.read_text(encoding="utf-8")
-    path.write_text(before + text, encoding="utf-8")
+    original = path.read_text(encoding="utf-8")
+    path.write_text(original + text, encoding="utf-8")
     for function in (suite.stage_code._read, suite.stage_code._files, suite._helpers):
         function.cache_clear()
     picked = set(suite.changed(root))
-    path.write_text(before, encoding="utf-8")
+    path.write_text(original, encoding="utf-8")
     return picked
 
 
@@ -55,7 +55,7 @@ def test_a_changed_comment_picks_none(recorded):
 def test_a_failing_wing_is_not_recorded(recorded, monkeypatch):
     monkeypatch.setattr(suite, "ROOT", recorded)
     monkeypatch.setattr(suite, "changed", lambda: {"explorer": "new"})
-    before = (recorded / suite.LOCK).read_bytes()
+    lock = (recorded / suite.LOCK).read_bytes()
     monkeypatch.setattr(suite, "run", lambda options: 1)
     assert suite.main("changed", []) == 1
-    assert (recorded / suite.LOCK).read_bytes() == before
+    assert (recorded / suite.LOCK).read_bytes() == lock

@@ -126,9 +126,9 @@ def test_matcher_equals_naive_loops(answers, texts):
     assert [has_answer(answers, text) for text in texts] == expected
     pieces = [text[1:6] for text in texts]
     rows = [expected, [naive_has_answer(pieces, text) for text in texts], [False] * len(texts)]
-    asked = [(answers, "string"), (pieces, "string"), (["a"], "yes-no"), (["^a"], "regex")]
+    questions = [(answers, "string"), (pieces, "string"), (["a"], "yes-no"), (["^a"], "regex")]
     rows += [[has_answer(["^a"], text, "regex") for text in texts]]
-    assert AnswerMatcher().table(asked, texts).tolist() == rows
+    assert AnswerMatcher().table(questions, texts).tolist() == rows
 
 
 @given(TEXTS, st.integers(0, 24), st.integers(0, 24), TEXTS)
@@ -177,7 +177,7 @@ def test_spans_agree_with_has_answer(text, start, length, kind):
     if tokens(piece):
         assert bool(spans) == has_answer(answers, text, kind)
     assert all(0 <= span.start < span.end <= len(text) for span in spans)
-    assert all(left.end <= right.start for left, right in pairwise(spans))
+    assert all(first.end <= second.start for first, second in pairwise(spans))
     if kind == "string":
         assert all(has_answer(answers, text[span.start : span.end]) for span in spans)
 

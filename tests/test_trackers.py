@@ -29,20 +29,20 @@ def train(toy, out, *trackers):
 
 @pytest.mark.parametrize("tracker", ["tensorboard", "wandb", "mlflow", "dvclive"])
 def test_a_tracker_gets_every_step_while_an_arm_trains_and_changes_no_byte(toy, tmp_path, monkeypatch, tracker):
-    """Without a network: the package's own where it is installed."""
-    shown = []
+    """The package's own tracker logs where it is installed, without a network."""
+    logged = []
 
     class Shown(LOGGER_TYPE_TO_CLASS[tracker] if find_spec(tracker) else StandIn):
         def log(self, values, step):
             assert not (tmp_path / "model").exists()
-            shown.append((step, values["train/loss"], "validation/average_rank" in values))
+            logged.append((step, values["train/loss"], "validation/average_rank" in values))
             super().log(values, step)
 
     monkeypatch.setitem(LOGGER_TYPE_TO_CLASS, tracker, Shown)
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.chdir(tmp_path)
     assert train(toy, tmp_path, tracker) == train(toy, tmp_path / "quiet")
-    assert [(step, validated) for step, _, validated in shown] == [(n, n in (3, 6)) for n in range(1, 7)]
-    assert [loss for _, loss, _ in shown] == pytest.approx(series(tmp_path, "train/loss"))
+    assert [(step, validated) for step, _, validated in logged] == [(n, n in (3, 6)) for n in range(1, 7)]
+    assert [loss for _, loss, _ in logged] == pytest.approx(series(tmp_path, "train/loss"))
     written = {path.name for path in tmp_path.iterdir()} - {"atlas", "model", "log", "quiet"}
     assert bool(written) == bool(find_spec(tracker))

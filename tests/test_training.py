@@ -41,10 +41,10 @@ def contrasts(model: Path) -> torch.Tensor:
     """s(q,p+) - s(q,p*) of the validation questions."""
     question, passage = load(model, "question"), load(model, "passage")
     held_out = [(name, CITIES[i % len(CITIES)]) for i, name in enumerate(NAMES) if i % 4 == 3]
-    asked = question.question_ids([f"where was {name} born?" for name, _ in held_out])
+    questions = question.question_ids([f"where was {name} born?" for name, _ in held_out])
     texts = [toys.text_of(*pair) for pair in held_out]
     with torch.no_grad():
-        q = question(*pad(asked, 0))
+        q = question(*pad(questions, 0))
         p, d = (passage(*pad(passage.passage_ids(NAMES[3::4], [t[k] for t in texts]), 0)) for k in (0, 1))
     return (q * (p - d)).sum(1)
 
@@ -80,14 +80,14 @@ def test_a_training_with_placebos_logs_their_term_and_who_has_none(toy, tmp_path
     assert max(series(tmp_path, "train/without_placebo")) == 1
 
 
-@pytest.mark.parametrize(("keep", "at"), [("best", 1), ("last", 5)])
-def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, keep, at):
+@pytest.mark.parametrize(("keep", "step"), [("best", 1), ("last", 5)])
+def test_a_training_that_died_at_any_step_ends_with_the_same_bytes(toy, tmp_path, monkeypatch, keep, step):
     changes = {"steps": 5, "keep": keep, "validate_every": 2}
 
     def run(out: Path) -> None:
         train(toy, out, **changes)
 
-    assert_goes_on(run, "train", at=at, steps=5, folder=tmp_path, monkeypatch=monkeypatch)
+    assert_goes_on(run, "train", at=step, steps=5, folder=tmp_path, monkeypatch=monkeypatch)
 
 
 def test_another_setting_or_version_of_a_library_does_not_continue_a_killed_training(
@@ -117,20 +117,20 @@ def test_another_setting_or_version_of_a_library_does_not_continue_a_killed_trai
 def test_the_weights_of_the_best_validation_or_of_the_last_step_are_kept(
     toy, tmp_path, monkeypatch, keep, ranks, kept_rank, step
 ):
-    """Those of the start, where no step made them better. Here fractions are losses, which decide among equal ranks."""
+    """The start's are kept where no step made them better. Fractions are losses, which decide among equal ranks."""
     ranks = iter(ranks)
-    found = {}
+    weights = {}
 
-    def measured(encoders, *_):
+    def fake_validate(encoders, *_):
         rank = next(ranks)
-        found[rank] = [p.detach().clone() for p in encoders.passage.parameters()]
+        weights[rank] = [p.detach().clone() for p in encoders.passage.parameters()]
         return contrastive.Validation(rank % 1, rank // 1)
 
-    monkeypatch.setattr(contrastive, "validate", measured)
+    monkeypatch.setattr(contrastive, "validate", fake_validate)
     train(toy, tmp_path, steps=6, validate_every=2, keep=keep)
-    kept = list(load(tmp_path / "model", "passage").parameters())
-    same = {rank: all(torch.equal(a, b) for a, b in zip(kept, of, strict=True)) for rank, of in found.items()}
-    assert same == {rank: rank == kept_rank for rank in found}
+    saved = list(load(tmp_path / "model", "passage").parameters())
+    same = {rank: all(torch.equal(a, b) for a, b in zip(saved, state, strict=True)) for rank, state in weights.items()}
+    assert same == {rank: rank == kept_rank for rank in weights}
     assert json.loads((tmp_path / "log/metrics.json").read_text()).get("kept_step") == step
 
 
@@ -190,8 +190,8 @@ def test_only_the_upper_layers_learn_whatever_the_kind_of_encoder(kind):
     ({"placebo": 0.5}, False, True),
 ])  # fmt: skip
 def test_which_losses_need_distractors_and_placebos(weights, distractors, placebos):
-    found = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0} | weights)
-    assert (found.needs_distractors, found.needs_placebos) == (distractors, placebos)
+    loss = Loss.model_validate(PLAIN | {"lambda": 0.0, "tau1": 0.0, "tau2": 0.0} | weights)
+    assert (loss.needs_distractors, loss.needs_placebos) == (distractors, placebos)
 
 
 def test_a_training_reads_shuffled_texts_where_asked_to(toy, tmp_path):
@@ -213,15 +213,15 @@ def test_decay_spares_biases_and_norms(toy):
     encoders = load_pair(toy / "base", SETTINGS)
     state = TrainingState(encoders, TRAIN.model_copy(update={"weight_decay": 0.1}))
     decays, spared = state.optimizer.param_groups
-    named = [(name, parameter) for encoder in encoders for name, parameter in encoder.named_parameters()]
-    expected = {id(parameter) for name, parameter in named if "bias" in name or "LayerNorm" in name}
+    params = [(name, parameter) for encoder in encoders for name, parameter in encoder.named_parameters()]
+    expected = {id(parameter) for name, parameter in params if "bias" in name or "LayerNorm" in name}
     assert (decays["weight_decay"], spared["weight_decay"]) == (0.1, 0.0)
     assert {id(parameter) for parameter in spared["params"]} == expected
-    assert {id(parameter) for parameter in decays["params"]} == {id(parameter) for _, parameter in named} - expected
+    assert {id(parameter) for parameter in decays["params"]} == {id(parameter) for _, parameter in params} - expected
 
 
 def test_the_dropout_of_attention_is_found_under_the_names_that_encoders_have():
-    """Of weights, whatever the name; of hidden states, where MPNet's and ALBERT's stand beside it."""
+    """Weights get theirs under any name; hidden states keep theirs where MPNet's and ALBERT's stand next to it."""
     names = {"bert": "attention.self.dropout", "modernbert": "layers.0.attn", "albert": "attention.attention_dropout",
              "mpnet": "attention.attn.dropout", "distilbert": "attention.dropout"}  # fmt: skip
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
@@ -231,8 +231,8 @@ def test_the_dropout_of_attention_is_found_under_the_names_that_encoders_have():
         model = AutoModel.from_config(AutoConfig.for_model(kind, **sizes))
         loop.set_dropout(model, hidden=0.25, attention=0.125)
         rates = {name: part.p for name, part in model.named_modules() if isinstance(part, torch.nn.Dropout)}
-        rates |= {name: found for name, part in model.named_modules()
-                  if isinstance(found := getattr(part, "attention_dropout", None), float)}  # fmt: skip
+        rates |= {name: dropout for name, part in model.named_modules()
+                  if isinstance(dropout := getattr(part, "attention_dropout", None), float)}  # fmt: skip
         assert {rate for name, rate in rates.items() if name.endswith(ending)} == {0.125}, (kind, rates)
         assert {rate for name, rate in rates.items() if not name.endswith(ending)} == {0.25}, (kind, rates)
 
@@ -272,20 +272,20 @@ def test_the_loss_of_validation_is_that_of_dpr_alone_as_a_mean_over_questions(to
     for encoder in encoders:
         encoder.train()
     settings = ArmSettings(EADPR, TRAIN, SETTINGS, MACHINE)
-    found = contrastive.validate(encoders, batcher, range(2, 8), settings)
+    validation = contrastive.validate(encoders, batcher, range(2, 8), settings)
     monkeypatch.setattr(contrastive, "ROWS", 2)
-    assert contrastive.validate(encoders, batcher, range(2, 8), settings) == found
+    assert contrastive.validate(encoders, batcher, range(2, 8), settings) == validation
     losses = []
     for part in (range(2, 6), range(6, 8)):
         batch = batcher.first(part)
         with torch.no_grad():
             losses.append(dpr_loss(forward.EncodedBatch(encoders, batch, MACHINE).scores(), batch.masks, 0.0).item())
-    assert found.nll == pytest.approx((4 * losses[0] + 2 * losses[1]) / 6, rel=1e-5)
+    assert validation.nll == pytest.approx((4 * losses[0] + 2 * losses[1]) / 6, rel=1e-5)
     pool, gold = contrastive.make_pool(batcher.examples, list(range(2, 8)), TRAIN.validation_hard_negatives)
     with torch.no_grad():
-        asked = forward.EncodedBatch(encoders, batcher.first(range(2, 8)), MACHINE).questions_QD
+        questions = forward.EncodedBatch(encoders, batcher.first(range(2, 8)), MACHINE).questions_QD
         passages = encode(encoders.passage, batcher.inputs.ids(pool), MACHINE)
-    assert found.average_rank == contrastive.average_rank(asked, passages, torch.tensor(gold))
+    assert validation.average_rank == contrastive.average_rank(questions, passages, torch.tensor(gold))
 
 
 def test_a_loss_that_is_not_finite_stops_naming_step_and_term(toy, tmp_path):
@@ -299,15 +299,15 @@ def test_what_cannot_be_trained_on_is_refused(toy, tmp_path):
         train(toy, tmp_path, batch_size=1, hard_negatives=0, loss=DPR)
     with pytest.raises(ValueError, match=r"keep: best needs validation questions, and there are none"):
         train(toy, tmp_path, keep="best", validation_questions=0)
-    own = toys.write_all(tmp_path / "own")
-    tables.write(own / "examples/distractors.parquet", Distractor, [])
+    spoilt = toys.write_all(tmp_path / "own")
+    tables.write(spoilt / "examples/distractors.parquet", Distractor, [])
     with pytest.raises(ValueError, match=r"holds no distractors, but the loss needs them"):
-        train(own, tmp_path)
+        train(spoilt, tmp_path)
     with pytest.raises(ValueError, match="holds no placebos, but the loss needs them"):
         train(toy, tmp_path, loss=DPR.model_copy(update={"placebo": 0.5}))
-    tables.write(own / "examples/examples.parquet", Example, [])
+    tables.write(spoilt / "examples/examples.parquet", Example, [])
     with pytest.raises(ValueError, match="no training examples"):
-        train(own, tmp_path)
+        train(spoilt, tmp_path)
 
 
 def test_the_reference_form_trains_without_masks(toy, tmp_path):
@@ -320,7 +320,7 @@ def test_the_reference_form_trains_without_masks(toy, tmp_path):
 
 @pytest.fixture
 def mixture(tmp_path):
-    """Of the 15 training questions 5 are in small/train, the others in large/train; one of each in both."""
+    """Five of the 15 training questions are in small/train, the others in large/train; one of each in both."""
     toys.write_all(tmp_path)
     trained = [i for i in range(len(NAMES)) if i % 4 != 3]
     members = [SetMember("small" if n < 5 else "large", "train", f"q{i}") for n, i in enumerate(trained)]
@@ -330,16 +330,16 @@ def mixture(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(("upsample", "questions", "asked"), [
+@pytest.mark.parametrize(("upsample", "questions", "per_epoch"), [
     ({"small/train": 4}, 15, 4 * 5 + 10), ({"small/train": 0}, 10, 10), ({"small/train": 0, "large/train": 2}, 10, 20),
     ({"small/train": 0, "both/train": 3}, 11, 3 + 3 + 9), ({"small/train": 2, "others": 0}, 5, 2 * 5),
     ({"both/train": 1, "others": 3}, 15, 2 + 3 * 13),
 ])  # fmt: skip
-def test_an_epoch_asks_the_sets_as_often_as_it_should(mixture, tmp_path, upsample, questions, asked):
+def test_an_epoch_asks_the_sets_as_often_as_it_should(mixture, tmp_path, upsample, questions, per_epoch):
     steps = train(mixture, tmp_path / "out", loss=DPR, steps=None, batch_size=8, upsample=upsample)
     metrics = json.loads((tmp_path / "out" / "log" / "metrics.json").read_text())
-    assert (metrics["questions"], metrics["questions_per_epoch"]) == (questions, asked)
-    assert steps == asked // min(8, questions)
+    assert (metrics["questions"], metrics["questions_per_epoch"]) == (questions, per_epoch)
+    assert steps == per_epoch // min(8, questions)
 
 
 def test_sets_without_a_question_left_and_unknown_ones_are_refused(mixture, tmp_path):
@@ -360,8 +360,8 @@ def test_a_validation_set_is_validated_with_whatever_is_trained_on(mixture, name
     tables.write(mixture / "records/question_sets.parquet", SetMember, rows)
     store = PassageStore(mixture / "records/passages.parquet")
     upsample = {"small/train": 1, "others": 0}
-    found = read_examples(mixture / "examples", mixture / "records", store, "validation", DPR, upsample)
-    assert found.question_ids == [f"q{i}" for i in range(3, len(NAMES), 4)]
+    examples = read_examples(mixture / "examples", mixture / "records", store, "validation", DPR, upsample)
+    assert examples.question_ids == [f"q{i}" for i in range(3, len(NAMES), 4)]
 
 
 def test_the_weights_do_not_depend_on_the_threads_unless_units_are_dropped(toy, tmp_path, monkeypatch):
@@ -369,8 +369,8 @@ def test_the_weights_do_not_depend_on_the_threads_unless_units_are_dropped(toy, 
     for threads in (1, 2):
         torch.set_num_threads(threads)
         train(toy, tmp_path / str(threads), steps=5, batch_size=8, dropout=0.0, attention_dropout=0.0)
-    one, two = (files.tree_sha256(tmp_path / threads / "model") for threads in ("1", "2"))
-    assert one == two
+    first, second = (files.tree_sha256(tmp_path / threads / "model") for threads in ("1", "2"))
+    assert first == second
     for run in ("a", "b"):
         torch.set_num_threads(2)
         train(toy, tmp_path / run, steps=5, batch_size=8, dropout=0.2)

@@ -33,16 +33,16 @@ class Killed(Exception):
 def train(toy: Path, out: Path, case: str, **changes) -> None:
     from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
 
-    loss, shared, own = CASES[case]
+    loss, shared, case_changes = CASES[case]
     similarity = "cosine" if case == "cosine" else "dot"
     settings = SETTINGS.model_copy(update={"shared": shared, "similarity": similarity})
     settings = settings.model_copy(update={"unit": "token" if case == "token" else "passage"})
-    sections = ArmSettings(loss, TRAIN.model_copy(update=PLAIN | own | changes), settings, MACHINE)
+    sections = ArmSettings(loss, TRAIN.model_copy(update=PLAIN | case_changes | changes), settings, MACHINE)
     train_arm(ArmInputs(toy / "records", toy / "examples", toy / "base"), out / "model", out / "log", sections)
 
 
 def die_and_go_on(toy: Path, out: Path) -> None:
-    """In step 4, in every process; then take the steps from there."""
+    """Die in step 4, in every process; then take the steps from there."""
     from eadpr.training import loop
 
     take_step, steps = loop.take_step, []

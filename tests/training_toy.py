@@ -41,7 +41,7 @@ TRAIN = Train(
 
 
 def series(out: Path, name: str) -> list[float]:
-    """What a training into `out/log` logged, as `train/loss`."""
+    """The values of a series, as `train/loss`, of a training into `out/log`."""
     header, *lines = (out / "log" / "plots" / "metrics" / f"{name}.tsv").read_text().splitlines()
     assert header == f"step\t{name.rpartition('/')[2]}"
     return [float(line.split("\t")[1]) for line in lines]
@@ -89,14 +89,14 @@ def with_placebos(toy: Path, folder: Path) -> Path:
     """The collection in `folder`, with placebos, positives without their last sentence, of all examples but one."""
     rows = tables.rows(toy / "records" / "passages.parquet", Passage)
     texts = {row.id: f"{row.text.rsplit('. ', 1)[0]}." for row in rows}
-    found = list(tables.rows(toy / "examples" / "examples.parquet", Example))
+    examples = list(tables.rows(toy / "examples" / "examples.parquet", Example))
     distractors = list(tables.rows(toy / "examples" / "distractors.parquet", Distractor))
     placebo = distractors[0]._replace(strategy="placebo")
     placebos = [
         placebo._replace(question_id=row.question_id, passage_id=row.positive, text=texts[row.positive])
-        for row in found[1:]
+        for row in examples[1:]
     ]
-    tables.write(folder / "examples" / "examples.parquet", Example, found)
+    tables.write(folder / "examples" / "examples.parquet", Example, examples)
     tables.write(folder / "examples" / "distractors.parquet", Distractor, distractors)
     tables.write(folder / "examples" / "placebos.parquet", Distractor, placebos)
     for name in ("records", "base"):

@@ -40,9 +40,9 @@ def main(
         options = ["--seed", seed, "--share", share, "--counts", counts, "--folder", shared]
         command = [sys.executable, "-m", "benchmarks.faults", *map(str, options), "--only"]
         codes = list(pool.map(lambda name: subprocess.run([*command, name], check=False).returncode, names))
-    kept = {name: counts / f"{name}.json" for name in NAMES}
-    made = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in kept.items() if path.exists()}
-    write_text(out, page(made))
+    paths = {name: counts / f"{name}.json" for name in NAMES}
+    records = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+    write_text(out, page(records))
     typer.echo(f"faults: {out}")
     if failed := [name for name, code in zip(names, codes, strict=True) if code]:
         raise SystemExit(f"failed: {', '.join(failed)}; their rows are those of before")
@@ -54,23 +54,23 @@ def _count(name: str, seed: int, share: float, folder: Path, out: Path) -> None:
     from eadpr.studies.provenance import commit
 
     typer.echo(f"{name} …", err=True)
-    at, began = commit(), time.monotonic()
-    found = importlib.import_module(f"benchmarks.faults.{name}").run(seed, folder, share)
-    about = {"commit": at, "seed": seed, "share": share, "minutes": (time.monotonic() - began) / 60}
-    counts = [count._replace(notes=tuple(note.replace(f"{folder}/", "") for note in count.notes)) for count in found]
+    revision, began = commit(), time.monotonic()
+    results = importlib.import_module(f"benchmarks.faults.{name}").run(seed, folder, share)
+    about = {"commit": revision, "seed": seed, "share": share, "minutes": (time.monotonic() - began) / 60}
+    counts = [count._replace(notes=tuple(note.replace(f"{folder}/", "") for note in count.notes)) for count in results]
     write_json(out, about | {"counts": [count._asdict() for count in counts]})
 
 
-def page(made: dict[str, Any]) -> str:
-    """Of the counts that there are, by module."""
+def page(records: dict[str, Any]) -> str:
+    """Return the page of the counts at hand, by module."""
     rows, remaining, runs = [], [], []
-    for name, found in made.items():
-        counts = [Count(**count) for count in found["counts"]]
+    for name, record in records.items():
+        counts = [Count(**count) for count in record["counts"]]
         rows += [f"| {name} | {count.kind} | {' | '.join(f'{n:,}' for n in count[1:-1])} |" for count in counts]
         notes = [f"* *{count.kind}*: {' '.join(note.split())}" for count in counts for note in count.notes]
         remaining += [textwrap.fill(note, 120, subsequent_indent="  ", break_on_hyphens=False) for note in notes]
-        part = "" if found["share"] == 1 else f", {found['share']:.0%} of the full numbers"
-        runs.append(f"{name}: commit {found['commit']}, seed {found['seed']}{part}, {found['minutes']:.0f} min.")
+        part = "" if record["share"] == 1 else f", {record['share']:.0%} of the full numbers"
+        runs.append(f"{name}: commit {record['commit']}, seed {record['seed']}{part}, {record['minutes']:.0f} min.")
     template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
     parts = {"runs": "\n".join(f"* {run}" for run in runs), "rows": "\n".join(rows)}
     return template.format(**parts, remaining="\n".join(remaining) or "Nothing.")

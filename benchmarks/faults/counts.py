@@ -45,11 +45,11 @@ class Tally:
         return Count(self.kind, sum(ended), *ended, tuple(self._notes))
 
 
-def refused(said: str, names: Sequence[str]) -> Outcome:
-    """How a command that ended with an error said so, by its stderr: `clear` is one `error:` line which has one of
-    `names` in it, such as the file."""
-    if TRACEBACK in said:
+def refused(stderr: str, names: Sequence[str]) -> Outcome:
+    """Judge the error of a command by its stderr: `clear` is one `error:` line which has one of `names` in it, such as
+    the file."""
+    if TRACEBACK in stderr:
         return "traceback"
-    errors = re.findall(r"(?:error|ERROR|Error): (.*)", said)
+    errors = re.findall(r"(?:error|ERROR|Error): (.*)", stderr)
     clear = errors and len(errors[-1]) <= LONGEST and any(name in errors[-1] for name in names)
     return "clear" if clear else "unclear"

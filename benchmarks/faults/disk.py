@@ -37,32 +37,32 @@ def run(seed: int, folder: Path, share: float) -> list[Count]:
     trials: dict[str, tuple[list[Stage], Trial]] = {}
     if can_mount(folder):
         for name in ("size", "nr_inodes", "read-only"):
-            trials[f"disk: {name}"] = writes, lambda *of, name=name: no_room(bench, name, *of)
+            trials[f"disk: {name}"] = writes, lambda *args, name=name: no_room(bench, name, *args)
     for name in ("folder of outputs", "cache", "inputs"):
-        trials[f"no permission: {name}"] = writes, lambda *of, name=name: no_permission(bench, name, *of)
-    for name, before in SURROUNDINGS.items():
+        trials[f"no permission: {name}"] = writes, lambda *args, name=name: no_permission(bench, name, *args)
+    for name, prefix in SURROUNDINGS.items():
         where = spaced if "spaces" in name else bench
-        trials[name] = stages, lambda *of, where=where, before=before: elsewhere(where, before, *of)
-    made = []
-    for kind, (of, trial) in trials.items():
+        trials[name] = stages, lambda *args, where=where, prefix=prefix: elsewhere(where, prefix, *args)
+    counts = []
+    for kind, (eligible, trial) in trials.items():
         tally, random = Tally(kind), Random(f"{seed} {kind}")
         if kind == "a clock that jumps":
             for number, path in enumerate(sorted((bench.folder / "data").rglob("*"))):
                 os.utime(path, (FAR[number % 2], FAR[number % 2]))
-        for stage in random.sample(of, round(share * len(of)) or 1):
-            outcome, said = trial(stage, random)
-            tally.add(outcome, f"seed {seed}: {stage.name}: {said}")
+        for stage in random.sample(eligible, round(share * len(eligible)) or 1):
+            outcome, note = trial(stage, random)
+            tally.add(outcome, f"seed {seed}: {stage.name}: {note}")
             bench.take(project, stage.outs)
-        made.append(tally.count())
-    return made
+        counts.append(tally.count())
+    return counts
 
 
 @contextmanager
 def mounted(folder: Path, **options: int) -> Iterator[None]:
     """A disk in memory."""
     folder.mkdir(exist_ok=True)
-    given = ",".join(f"{name}={value}" for name, value in options.items())
-    subprocess.run(["mount", "-t", "tmpfs", "-o", given, "tmpfs", folder], check=True, capture_output=True)
+    option_text = ",".join(f"{name}={value}" for name, value in options.items())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", option_text, "tmpfs", folder], check=True, capture_output=True)
     try:
         yield
     finally:
@@ -82,49 +82,49 @@ def no_room(bench: Bench, name: str, stage: Stage, random: Random) -> tuple[Outc
     """Outputs, kept work and temporary files lie on a disk with part of the room that they take; then it gets more."""
     small = bench.folder / "small"
     within = writing_into(small, stage)
-    given = {"EADPR_CACHE": str(small / "cache"), "TMPDIR": str(small / "tmp")}
+    environment = {"EADPR_CACHE": str(small / "cache"), "TMPDIR": str(small / "tmp")}
     bench.clear(stage)
     with mounted(small, **ROOMY):
         (small / "tmp").mkdir()
-        bench.run(within, **given)
-        whole = bench.outs(within.outs)
-        taken = [path.lstat() for path in small.rglob("*")]
-    needs = {"size": sum(-(-one.st_size // PAGE) * PAGE for one in taken), "nr_inodes": len(taken) + 1}
-    at = max(2, round(random.uniform(0.05, 0.95) * needs.get(name, 0)))
+        bench.run(within, **environment)
+        expected = bench.outs(within.outs)
+        stats = [path.lstat() for path in small.rglob("*")]
+    needs = {"size": sum(-(-stat.st_size // PAGE) * PAGE for stat in stats), "nr_inodes": len(stats) + 1}
+    limit = max(2, round(random.uniform(0.05, 0.95) * needs.get(name, 0)))
     if name == "size":
-        at = max(1, at // PAGE) * PAGE
-    less = ROOMY | ({name: at} if name in needs else {})
+        limit = max(1, limit // PAGE) * PAGE
+    less = ROOMY | ({name: limit} if name in needs else {})
     with mounted(small, **less):
         if name == "read-only":
             remount(small, "ro")
-        ended = bench.run(within, **(given if name != "read-only" else {}))
-        said = f"{name} {at} of {needs.get(name, 0)}"
-        if found := unexpected(bench, ended, whole, said, ["small/"]):
-            return found
+        ended = bench.run(within, **(environment if name != "read-only" else {}))
+        note = f"{name} {limit} of {needs.get(name, 0)}"
+        if failure := unexpected(bench, ended, expected, note, ["small/"]):
+            return failure
         remount(small, "rw", *(f"{option}={value}" for option, value in ROOMY.items()))
         (small / "tmp").mkdir(exist_ok=True)
-        return after(bench, within, whole, ended, said, **given)
+        return after(bench, within, expected, ended, note, **environment)
 
 
-def after(bench: Bench, stage: Stage, whole: State, ended: Ended, said: str, **environment: str) -> tuple[Outcome, str]:
+def after(bench: Bench, stage: Stage, expected: State, ended: Ended, note: str, **env: str) -> tuple[Outcome, str]:
     """Once the stage may write again."""
-    again = bench.run(stage, **environment)
-    if again.code or bench.outs(stage.outs) != whole:
-        return "wrong", f"{said}: not the same bytes afterwards: {again.said[-400:]}"
-    if left := bench.left():
-        return "wrong", f"{said}: left behind: {', '.join(left[:5])}"
-    return ("clear" if ended.code else "right"), said
+    again = bench.run(stage, **env)
+    if again.code or bench.outs(stage.outs) != expected:
+        return "wrong", f"{note}: not the same bytes afterwards: {again.output[-400:]}"
+    if leftovers := bench.leftovers():
+        return "wrong", f"{note}: left behind: {', '.join(leftovers[:5])}"
+    return ("clear" if ended.code else "right"), note
 
 
-def unexpected(bench: Bench, ended: Ended, whole: State, said: str, names: list[str]) -> tuple[Outcome, str] | None:
-    """Where a fault ended in anything but whole outputs or a clear message and none of its own."""
-    outs = bench.outs(whole)
-    if any(found not in (None, whole[name]) for name, found in outs.items()):
-        return "wrong", f"{said}: half-written: {ended.said[-400:]}"
+def unexpected(bench: Bench, ended: Ended, expected: State, note: str, names: list[str]) -> tuple[Outcome, str] | None:
+    """Return how a fault ended, if not in whole outputs nor in a clear message and no outputs."""
+    outs = bench.outs(expected)
+    if any(digest not in (None, expected[name]) for name, digest in outs.items()):
+        return "wrong", f"{note}: half-written: {ended.output[-400:]}"
     if ended.code == 0:
-        return None if outs == whole else ("wrong", f"{said}: it ended with 0 and without its outputs")
-    how = refused(ended.said, names)
-    return None if how == "clear" else (how, f"{said}: {ended.said[-600:]}")
+        return None if outs == expected else ("wrong", f"{note}: it ended with 0 and without its outputs")
+    how = refused(ended.output, names)
+    return None if how == "clear" else (how, f"{note}: {ended.output[-600:]}")
 
 
 def writing_into(folder: Path, stage: Stage) -> Stage:
@@ -146,20 +146,20 @@ def no_permission(bench: Bench, name: str, stage: Stage, random: Random) -> tupl
         readable = [path for read in stage.reads for path in toy.parts(bench.folder / read) if "code" not in path.parts]
         shut = random.choice(readable)
     mode = shut.stat().st_mode
-    whole = {out: toy.hashed(bench.built / out) for out in stage.outs}
+    expected = {out: toy.hashed(bench.built / out) for out in stage.outs}
     shut.chmod(0o000 if name == "inputs" else 0o555)
-    ended = bench.run(stage, before=BOUND)
+    ended = bench.run(stage, prefix=BOUND)
     shut.chmod(mode)
-    said = str(shut.relative_to(bench.folder))
-    found = unexpected(bench, ended, whole, said, [said, shut.name])
-    return found or after(bench, stage, whole, ended, said)
+    note = str(shut.relative_to(bench.folder))
+    failure = unexpected(bench, ended, expected, note, [note, shut.name])
+    return failure or after(bench, stage, expected, ended, note)
 
 
-def elsewhere(bench: Bench, before: list[str], stage: Stage, random: Random) -> tuple[Outcome, str]:
+def elsewhere(bench: Bench, prefix: list[str], stage: Stage, random: Random) -> tuple[Outcome, str]:
     bench.clear(stage)
-    ended = bench.run(stage, before=before)
+    ended = bench.run(stage, prefix=prefix)
     if ended.code:
-        return refused(ended.said, stage.reads), ended.said[-600:]
+        return refused(ended.output, stage.reads), ended.output[-600:]
     same = bench.outs(stage.outs) == {out: toy.hashed(bench.built / out) for out in stage.outs}
-    left = bench.left()
-    return ("right", "") if same and not left else ("wrong", f"other bytes or left behind: {left}")
+    leftovers = bench.leftovers()
+    return ("right", "") if same and not leftovers else ("wrong", f"other bytes or left behind: {leftovers}")

@@ -25,7 +25,7 @@ ROWS = [Passage(**row, sentences=None) for row in seeds.PASSAGES]
 
 
 def _files(make: Callable[[Path, Path], Any]) -> dict[str, bytes]:
-    """What `make` writes into the folder of its second path, of the passages in its first."""
+    """Return what `make` writes into the folder of its second path, of the passages in its first."""
     with TemporaryDirectory() as folder:
         table, out = Path(folder, "passages.parquet"), Path(folder, "out")
         tables.write(table, Passage, ROWS)
@@ -42,11 +42,11 @@ def _make_copy(table: Path, out: Path) -> None:
 
 def read_copy(folder: Path) -> Reading:
     """The passages, once the files of the kept copy are those of `folder`."""
-    table, kept = folder.parent / "passages.parquet", cache.root() / "passages"
-    shutil.rmtree(kept, ignore_errors=True)
+    table, copies = folder.parent / "passages.parquet", cache.root() / "passages"
+    shutil.rmtree(copies, ignore_errors=True)
     tables.write(table, Passage, ROWS)
     PassageStore(table)
-    shutil.copytree(folder, next(kept.glob("*/columns")).parent, dirs_exist_ok=True)
+    shutil.copytree(folder, next(copies.glob("*/columns")).parent, dirs_exist_ok=True)
     store = PassageStore(table)
     return {"passages": store.passages(store.rows([row.id for row in ROWS]))}
 

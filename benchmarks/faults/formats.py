@@ -28,23 +28,23 @@ def ordered(reading: Reading) -> dict[str, list[str]]:
 
 
 def some(*names: str) -> Callable[[Reading, Reading], bool]:
-    """Of these alone, since the rest is made by rules of the project."""
-    return lambda one, other: ordered({n: one[n] for n in names}) == ordered({n: other[n] for n in names})
+    """Compare these alone, since the rest is made by rules of the project."""
+    return lambda reading, expected: ordered({n: reading[n] for n in names}) == ordered({n: expected[n] for n in names})
 
 
-def within(found: Reading, plain: Reading) -> bool:
+def within(reading: Reading, plain: Reading) -> bool:
     """Passages of the corpus come first; those that only questions have follow."""
     count = len(plain["passages"])
-    return found["passages"][:count] == plain["passages"] and found["questions"] == plain["questions"]
+    return reading["passages"][:count] == plain["passages"] and reading["questions"] == plain["questions"]
 
 
-def drawn(found: Reading, plain: Reading) -> bool:
-    return all(one in plain["questions"] for one in found["questions"])
+def sampled(reading: Reading, plain: Reading) -> bool:
+    return all(question in plain["questions"] for question in reading["questions"])
 
 
-def same_words(found: Reading, plain: Reading) -> bool:
-    words = [word for _, title, text in found["passages"] for word in re.findall(r"\w+", f"{title} {text}")]
-    return found["questions"] == plain["questions"] and set(words) >= set(plain["words"])
+def same_words(reading: Reading, plain: Reading) -> bool:
+    words = [word for _, title, text in reading["passages"] for word in re.findall(r"\w+", f"{title} {text}")]
+    return reading["questions"] == plain["questions"] and set(words) >= set(plain["words"])
 
 
 class Format(NamedTuple):
@@ -55,53 +55,53 @@ class Format(NamedTuple):
     files: Mapping[str, bytes]
     read: Callable[[Path], Reading]
     plainly: Callable[[Path], Reading]
-    same: Callable[[Reading, Reading], bool] = lambda one, other: ordered(one) == ordered(other)
+    same: Callable[[Reading, Reading], bool] = lambda reading, expected: ordered(reading) == ordered(expected)
     changed: tuple[str, ...] = ()
 
 
-def _prepared(of: str, *files: dict[str, Any], join: bool = False) -> Callable[[Path], Reading]:
+def _prepared(format_name: str, *files: dict[str, Any], join: bool = False) -> Callable[[Path], Reading]:
     """Through `prepare` whole; contexts join the corpus with `join`."""
-    source = Source.model_validate({"format": of, "files": list(files)})
+    source = Source.model_validate({"format": format_name, "files": list(files)})
 
     def read(folder: Path) -> Reading:
         out, settings = folder.parent / "records", Prepare(**SETTINGS, add_context_passages=join)
         report = prepare(source, settings, sources=folder, raw=folder, out=out, facts=FACTS, paq=PAQ)
-        found = {name: list(tables.rows(out / f"{name}.parquet", record)) for name, record in TABLES.items()}
-        asked = {one.id: one.question for one in found["questions"]}
-        assert (report["passages"], report["questions"]) == (len(found["passages"]), len(asked))
-        contexts = [(asked[c.question_id], c.role, c.order, c.passage_id, c.grade) for c in found["contexts"]]
+        records = {name: list(tables.rows(out / f"{name}.parquet", record)) for name, record in TABLES.items()}
+        questions = {row.id: row.question for row in records["questions"]}
+        assert (report["passages"], report["questions"]) == (len(records["passages"]), len(questions))
+        contexts = [(questions[c.question_id], c.role, c.order, c.passage_id, c.grade) for c in records["contexts"]]
         unnamed = re.compile("context-[0-9a-f]{16}")
         return {
-            "passages": [(p.id, p.title, p.text) for p in found["passages"] if not unnamed.fullmatch(p.id)],
-            "questions": [(q.question, q.answers) for q in found["questions"]],
+            "passages": [(p.id, p.title, p.text) for p in records["passages"] if not unnamed.fullmatch(p.id)],
+            "questions": [(q.question, q.answers) for q in records["questions"]],
             "contexts": [(*c[:3], None if unnamed.fullmatch(c[3]) else c[3], c[4]) for c in contexts],
         }
 
     return read
 
 
-def _added(*paths: str, **named: str) -> Callable[[Path], Reading]:
-    """As `stages.add` reads them; what it says, and the files that it writes of them."""
+def _added(*paths: str, **files: str) -> Callable[[Path], Reading]:
+    """Return a reading as `stages.add` does it: what it says, and the files that it writes of them."""
 
     def read(folder: Path) -> Reading:
         (folder.parent / "params.yaml").write_text(PARAMS)
-        given = dict.fromkeys(("passages", "questions", "test_questions"))
-        given |= {key: folder / name for key, name in named.items()}
-        with shapes.recognise([folder / name for name in paths], **given) as own:
+        options = dict.fromkeys(("passages", "questions", "test_questions"))
+        options |= {key: folder / name for key, name in files.items()}
+        with shapes.recognise([folder / name for name in paths], **options) as collection:
             report = add_own(
-                "mine", own, share=0.5, split_words=None, params=folder.parent / "params.yaml", dry_run=True
+                "mine", collection, share=0.5, split_words=None, params=folder.parent / "params.yaml", dry_run=True
             )
-            passages = plain.own_passages(plain.rows_of(own.passages))
-            asked = [row for path in own.questions.values() for row in plain.rows_of(path)]
+            passages = plain.own_passages(plain.rows_of(collection.passages))
+            questions = [row for path in collection.questions.values() for row in plain.rows_of(path)]
         assert report.report["passages"] == len(passages)
-        return {"passages": passages, **plain.own_questions(asked, scored=False)}
+        return {"passages": passages, **plain.own_questions(questions, scored=False)}
 
     return read
 
 
 def _alike(folder: Path) -> Reading:
-    made = generate_from_files([(File(kind="near_duplicates", path="alike.jsonl"), folder / "alike.jsonl")])
-    inside = dict(zip(made.__code__.co_freevars, made.__closure__, strict=True))["texts"].cell_contents
+    generator = generate_from_files([(File(kind="near_duplicates", path="alike.jsonl"), folder / "alike.jsonl")])
+    inside = dict(zip(generator.__code__.co_freevars, generator.__closure__, strict=True))["texts"].cell_contents
     return {"alike": [(*question, *text) for question, texts in inside.items() for text in texts]}
 
 
@@ -109,8 +109,8 @@ def _probed(name: str) -> Callable[[Path], Reading]:
     from eadpr.library import texts
 
     def read(folder: Path) -> Reading:
-        made = texts.distractors(texts.read_rows(folder / name))
-        return {"rows": [(one.question, one.title, one.variants["positive"]) for one in made]}
+        rows = texts.distractors(texts.read_rows(folder / name))
+        return {"rows": [(row.question, row.title, row.variants["positive"]) for row in rows]}
 
     return read
 
@@ -122,15 +122,15 @@ HOTPOT_ARCHIVE = "HotpotQA, archive", "pages.tar.bz2", seeds.tarred
 ASKED_FACTS = {"P19.jsonl": seeds.FACT, "P20.jsonl": [row | {"uuid": f"v{row['uuid']}"} for row in seeds.FACT]}
 
 
-def _of_set(kind: str, path: str) -> dict[str, Any]:
+def _set_file(kind: str, path: str) -> dict[str, Any]:
     return {"kind": kind, "path": path, **OF_SET}
 
 
 def _of_dpr(
-    name: str, kind: str, files: Mapping[str, bytes], plainly: Callable[[Path], Reading], same=None, **of: Any
+    name: str, kind: str, files: Mapping[str, bytes], plainly: Callable[[Path], Reading], same=None, **fields: Any
 ) -> Format:
-    """Of passages as DPR's, and another file."""
-    listed = [{"kind": kind, "path": path, **of} for path in files]
+    """Return a format of passages as DPR's, and another file."""
+    listed = [{"kind": kind, "path": path, **fields} for path in files]
     read = _prepared("dpr", PSGS, *listed, join=kind == "ramdocs")
     return Format(name, {**P_TSV, **files}, read, plainly, same or some("questions"), tuple(files))
 
@@ -152,13 +152,13 @@ FORMATS = (
     Format(
         "DPR training",
         {**P_TSV, "train.json": json.dumps(seeds.TRAINING, indent=1).encode(), "gold.jsonl": seeds.lines(seeds.GOLD)},
-        _prepared("dpr", PSGS, _of_set("training", "train.json"), _of_set("gold", "gold.jsonl"), join=True),
+        _prepared("dpr", PSGS, _set_file("training", "train.json"), _set_file("gold", "gold.jsonl"), join=True),
         plain.training,
     ),
     Format(
         "DPR qa.csv and gold_info",
         {**P_TSV, "q.qa.csv": seeds.QA, "gold.json": json.dumps(seeds.GOLD_INFO).encode()},
-        _prepared("dpr", PSGS, _of_set("questions", "q.qa.csv"), _of_set("gold_info", "gold.json")),
+        _prepared("dpr", PSGS, _set_file("questions", "q.qa.csv"), _set_file("gold_info", "gold.json")),
         plain.qa_csv,
         some("questions", "passages"),
     ),
@@ -179,12 +179,12 @@ FORMATS = (
         {"e.zip": seeds.zipped({"a/P19.dev.json": seeds.ENTITIES, "a/P20.dev.json": seeds.ENTITIES})},
         plain.entities("e.zip"),
     ),
-    _of_dpr("PAQ", "paq", {"paq.jsonl": seeds.lines(seeds.PAQ_ROWS)}, plain.paq, drawn),
+    _of_dpr("PAQ", "paq", {"paq.jsonl": seeds.lines(seeds.PAQ_ROWS)}, plain.paq, sampled),
     *(
         Format(
             name,
             {pages: pack(seeds.lines(seeds.PAGES)), "hotpot.json": json.dumps(seeds.HOTPOT).encode()},
-            _prepared("hotpot", PSGS | {"path": pages}, _of_set("questions", "hotpot.json"), join=True),
+            _prepared("hotpot", PSGS | {"path": pages}, _set_file("questions", "hotpot.json"), join=True),
             plain.hotpot(pages),
             within,
         )

@@ -15,10 +15,10 @@ CALLS = ("replace", "rename", "fsync", "unlink", "remove", "rmdir")
 
 
 class Fault(NamedTuple):
-    """`log` gets the number of the process, then a line for each call; `at` counts calls from 1, 0 is none."""
+    """`log` gets the number of the process, then a line for each call; `call_number` counts them from 1, 0 is none."""
 
     log: str
-    at: int = 0
+    call_number: int = 0
     after: bool = False
     signal: int = signal.SIGKILL
 
@@ -29,19 +29,19 @@ class Fault(NamedTuple):
 def hook(fault: Fault) -> None:
     log = os.open(fault.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     os.write(log, f"{os.getpid()}\n".encode())
-    made = 0
+    calls = 0
 
     def counted(name: str, call: Callable) -> Callable:
         @functools.wraps(call)
-        def counting(*given: object, **options: object) -> object:
-            nonlocal made
-            made += 1
-            here = made == fault.at
-            os.write(log, f"{name} {given[0]}\n".encode())
-            if here and not fault.after:
+        def counting(*arguments: object, **options: object) -> object:
+            nonlocal calls
+            calls += 1
+            faulty = calls == fault.call_number
+            os.write(log, f"{name} {arguments[0]}\n".encode())
+            if faulty and not fault.after:
                 os.kill(os.getpid(), fault.signal)
-            done = call(*given, **options)
-            if here and fault.after:
+            done = call(*arguments, **options)
+            if faulty and fault.after:
                 os.kill(os.getpid(), fault.signal)
             return done
 

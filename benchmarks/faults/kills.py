@@ -38,25 +38,25 @@ class Undisturbed(NamedTuple):
 
 
 def run(seed: int, folder: Path, share: float) -> list[Count]:
-    project, other = toy.built(folder), toy.built(folder, seed=2)
+    project, other_project = toy.built(folder), toy.built(folder, seed=2)
     bench, random = Bench(project, folder / "bench-kills"), Random(seed)
     stages = [stage for stage in toy.stages(project) if not stage.name.endswith("@dpr")]
     trials = [(way, stage) for way, times in TIMES.items() for _ in range(times) for stage in stages]
     random.shuffle(trials)
     runs = [(f"dvc repro: {WHOLE[n % len(WHOLE)]}", random.choice(stages)) for n in range(RUNS)]
-    of = functools.cache(lambda name: undisturbed(bench, next(s for s in stages if s.name == name), project))
+    reference = functools.cache(lambda name: undisturbed(bench, next(s for s in stages if s.name == name), project))
     tallies: dict[str, Tally] = {}
     for number, (way, stage) in enumerate(
         [*trials[: round(share * len(trials)) or 1], *runs[: round(share * len(runs)) or 1]]
     ):
-        before = of(stage.name)
+        expected = reference(stage.name)
         if way.startswith("dvc repro"):
-            outcome, said = whole_run(bench, stage, way, project, before.seconds, random)
+            outcome, note = whole_run(bench, stage, way, project, expected.seconds, random)
         else:
-            bench.clear(stage, old=other if random.random() < 0.5 else None)
-            outcome, said = disturbed(bench, stage, way, before, random)
+            bench.clear(stage, old=other_project if random.random() < 0.5 else None)
+            outcome, note = disturbed(bench, stage, way, expected, random)
         bench.take(project, [*toy.ALL, ".dvc"] if outcome == "wrong" else stage.outs)
-        tallies.setdefault(way, Tally(way)).add(outcome, f"seed {seed}, trial {number}: {stage.name}, {way}: {said}")
+        tallies.setdefault(way, Tally(way)).add(outcome, f"seed {seed}, trial {number}: {stage.name}, {way}: {note}")
     return [tally.count() for _, tally in sorted(tallies.items())]
 
 
@@ -71,27 +71,27 @@ def undisturbed(bench: Bench, stage: Stage, project: Project) -> Undisturbed:
     return Undisturbed(outs, bench.names(), toy.called(bench.calls)[1], seconds)
 
 
-def disturbed(bench: Bench, stage: Stage, way: str, before: Undisturbed, random: Random) -> Ending:
+def disturbed(bench: Bench, stage: Stage, way: str, expected: Undisturbed, random: Random) -> Ending:
     number = {"SIGTERM": TERM, "Ctrl-C": INT, "stopped beside a rerun": STOP}.get(way, KILL)
     earlier = bench.outs(stage.outs)
     calls = way in ("kill -9 at a call", "stopped beside a rerun") or random.random() < 0.5
     if calls and way != "kill -9 at any moment":
-        at, after = random.randint(1, len(before.calls)), random.random() < 0.5
-        process = bench.start(stage, Fault(str(bench.calls), at, after, number))
-        said = f"{number.name} {'after' if after else 'before'} call {at}, {before.calls[at - 1]}"
+        call, after = random.randint(1, len(expected.calls)), random.random() < 0.5
+        process = bench.start(stage, Fault(str(bench.calls), call, after, number))
+        note = f"{number.name} {'after' if after else 'before'} call {call}, {expected.calls[call - 1]}"
     else:
-        moment = random.uniform(0, before.seconds)
+        moment = random.uniform(0, expected.seconds)
         process = bench.start(stage, Fault(str(bench.calls)))
         began, _ = toy.called(bench.calls)
         time.sleep(moment)
         toy.send(began, number)
-        said = f"{number.name} after {moment:.2f} s"
+        note = f"{number.name} after {moment:.2f} s"
     again = functools.partial(bench.run, stage)
-    ended = beside(bench, stage, process, random) if number is STOP else bench.ended(process)
-    return judged(bench, way, ended, again, before, earlier, said)
+    ended = rerun_beside(bench, stage, process, random) if number is STOP else bench.ended(process)
+    return judged(bench, way, ended, again, expected, earlier, note)
 
 
-def beside(bench: Bench, stage: Stage, stopped: subprocess.Popen, random: Random) -> Ended:
+def rerun_beside(bench: Bench, stage: Stage, stopped: subprocess.Popen, random: Random) -> Ended:
     """The stage is stopped, its rerun starts, then the first one goes on or is killed."""
     first, _ = toy.called(bench.calls)
     while stopped.poll() is None and state_of(first) != "T":
@@ -102,8 +102,8 @@ def beside(bench: Bench, stage: Stage, stopped: subprocess.Popen, random: Random
         time.sleep(0.01)
     for number in random.choice([(KILL,), (CONT,)]):
         toy.send(first, number)
-    told, ended = bench.ended(rerun, log), bench.ended(stopped)
-    return told if told.code else Ended(ended.code, ended.said + told.said)
+    rerun_ended, ended = bench.ended(rerun, log), bench.ended(stopped)
+    return rerun_ended if rerun_ended.code else Ended(ended.code, ended.output + rerun_ended.output)
 
 
 def state_of(process: int) -> str:
@@ -114,27 +114,27 @@ def state_of(process: int) -> str:
 
 
 def judged(
-    bench: Bench, way: str, ended: Ended, again: Callable[[], Ended], before: Undisturbed, earlier: State, said: str
+    bench: Bench, way: str, ended: Ended, again: Callable[[], Ended], expected: Undisturbed, earlier: State, note: str
 ) -> Ending:
-    """How it ended: after the fault nothing half-written has its final name; the rerun makes the undisturbed bytes and
-    leaves nothing else behind."""
-    if TRACEBACK in ended.said:
-        return "traceback", f"{said}: {ended.said[-600:]}"
-    for name, found in bench.outs(before.outs).items():
-        if found not in (None, earlier[name], before.outs[name]):
-            return "wrong", f"{said}: {name} is half-written"
-    if ended.code == 0 and bench.outs(before.outs) != before.outs:
-        return "wrong", f"{said}: it ended with 0 and without its outputs"
-    if ended.code > 0 and way == "stopped beside a rerun" and refused(ended.said, list(before.outs)) != "clear":
-        return "unclear", f"{said}: {ended.said[-600:]}"
+    """Return how it ended: after the fault nothing half-written has its final name; the rerun makes the undisturbed
+    bytes and leaves nothing else behind."""
+    if TRACEBACK in ended.output:
+        return "traceback", f"{note}: {ended.output[-600:]}"
+    for name, digest in bench.outs(expected.outs).items():
+        if digest not in (None, earlier[name], expected.outs[name]):
+            return "wrong", f"{note}: {name} is half-written"
+    if ended.code == 0 and bench.outs(expected.outs) != expected.outs:
+        return "wrong", f"{note}: it ended with 0 and without its outputs"
+    if ended.code > 0 and way == "stopped beside a rerun" and refused(ended.output, list(expected.outs)) != "clear":
+        return "unclear", f"{note}: {ended.output[-600:]}"
     rerun = again()
     if rerun.code:
-        return "wrong", f"{said}: the rerun ended with {rerun.code}: {rerun.said[-600:]}"
-    if bench.outs(before.outs) != before.outs:
-        return "wrong", f"{said}: the rerun made other bytes"
-    if left := sorted(bench.names() - before.names):
-        return "wrong", f"{said}: left behind: {', '.join(left[:5])}"
-    return "right", said
+        return "wrong", f"{note}: the rerun ended with {rerun.code}: {rerun.output[-600:]}"
+    if bench.outs(expected.outs) != expected.outs:
+        return "wrong", f"{note}: the rerun made other bytes"
+    if leftovers := sorted(bench.names() - expected.names):
+        return "wrong", f"{note}: left behind: {', '.join(leftovers[:5])}"
+    return "right", note
 
 
 def whole_run(bench: Bench, stage: Stage, way: str, project: Project, seconds: float, random: Random) -> Ending:
@@ -156,30 +156,30 @@ def whole_run(bench: Bench, stage: Stage, way: str, project: Project, seconds: f
             break
         most /= 2  # it was done already
     signal_run(process.pid, way, bench.folder)
-    said = f"after {moment:.2f} s"
+    note = f"after {moment:.2f} s"
     ended = bench.ended(process)
-    if TRACEBACK in ended.said:
-        return "traceback", f"{said}: {ended.said[-600:]}"
+    if TRACEBACK in ended.output:
+        return "traceback", f"{note}: {ended.output[-600:]}"
     rerun, mended = toy.repro(bench), ""
     for said_by_dvc, remedy in REMEDIES.items():
-        if rerun.code and said_by_dvc in rerun.said:
+        if rerun.code and said_by_dvc in rerun.output:
             time.sleep(4)  # `make unlock` leaves a file that is new
             subprocess.run(remedy, cwd=bench.folder, check=True, capture_output=True)
             rerun, mended = toy.repro(bench), " ".join(map(str, remedy))
     if rerun.code:
-        return "wrong", f"{said}: the rerun ended with {rerun.code}: {rerun.said[-600:]}"
-    if f"Stage '{stage.name}' is cached" in rerun.said:  # put back by DVC: what was killed is tidied up when it runs
+        return "wrong", f"{note}: the rerun ended with {rerun.code}: {rerun.output[-600:]}"
+    if f"Stage '{stage.name}' is cached" in rerun.output:  # put back by DVC: what was killed is tidied up when it runs
         bench.project.dvc("repro", "--force", "--single-item", stage.name)
     began = time.monotonic()
     while orphans := toy.within(bench.folder):
         if time.monotonic() - began > toy.LONGEST:
-            return "wrong", f"{said}: processes {orphans} still run"
+            return "wrong", f"{note}: processes {orphans} still run"
         time.sleep(0.1)
-    if other := toy.unlike(bench):
-        return "wrong", f"{said}: the rerun made other bytes: {other}"
-    if left := sorted(bench.names() - names):
-        return "wrong", f"{said}: left behind: {', '.join(left[:5])}"
-    return ("clear" if mended else "right"), f"{said} {mended}"
+    if changes := toy.unlike(bench):
+        return "wrong", f"{note}: the rerun made other bytes: {changes}"
+    if leftovers := sorted(bench.names() - names):
+        return "wrong", f"{note}: left behind: {', '.join(leftovers[:5])}"
+    return ("clear" if mended else "right"), f"{note} {mended}"
 
 
 def signal_run(dvc: int, way: str, folder: Path) -> None:

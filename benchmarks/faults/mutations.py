@@ -82,11 +82,11 @@ def of_bytes(rng: random.Random, _name: str, data: bytes) -> Change:
 
 def _wholes(data: bytes) -> dict[str, bytes]:
     ends = {"CRLF": b"\r\n", "CR": b"\r"}
-    made = {name: data.replace(b"\n", end) for name, end in ends.items()}
-    made |= {"empty": b"", "blank": b" \n\n", "twice": data * 2, "zeros": bytes(len(data))}
-    made |= {"BOM": b"\xef\xbb\xbf" + data, "UTF-16": data.decode("latin-1").encode("utf-16")}
-    made |= {"no last newline": data.rstrip(b"\n"), "called gzip": gzip.compress(data, mtime=0)}
-    return made | {"lines turned round": b"".join(reversed(data.splitlines(keepends=True)))}
+    variants = {name: data.replace(b"\n", end) for name, end in ends.items()}
+    variants |= {"empty": b"", "blank": b" \n\n", "twice": data * 2, "zeros": bytes(len(data))}
+    variants |= {"BOM": b"\xef\xbb\xbf" + data, "UTF-16": data.decode("latin-1").encode("utf-16")}
+    variants |= {"no last newline": data.rstrip(b"\n"), "called gzip": gzip.compress(data, mtime=0)}
+    return variants | {"lines turned round": b"".join(reversed(data.splitlines(keepends=True)))}
 
 
 def of_lines(rng: random.Random, name: str, data: bytes) -> Change:
@@ -96,13 +96,13 @@ def of_lines(rng: random.Random, name: str, data: bytes) -> Change:
         return of_bytes(rng, name, data)
     i = rng.randrange(len(lines))
     kind = rng.choice(("drop", "double", "cut", "first"))
-    made = {
+    edited = {
         "drop": lines[:i] + lines[i + 1 :],
         "double": lines[: i + 1] + lines[i:],
         "cut": [*lines[:i], lines[i][: rng.randrange(len(lines[i]) + 1)], *lines[i + 1 :]],
         "first": [lines[i], *lines[:i], *lines[i + 1 :]],
     }[kind]
-    return f"line {i + 1}: {kind}", b"".join(made)
+    return f"line {i + 1}: {kind}", b"".join(edited)
 
 
 def of_json(rng: random.Random, name: str, data: bytes) -> Change:
@@ -111,10 +111,10 @@ def of_json(rng: random.Random, name: str, data: bytes) -> Change:
         return of_lines(rng, name, data)
     per_line = not data.lstrip().startswith(b"[") and b"\n{" in data
     value = [json.loads(line) for line in data.splitlines() if line] if per_line else json.loads(data)
-    said, token = of_value(rng, value, JSON)
+    description, token = of_value(rng, value, JSON)
     ascii_only = rng.random() < 0.5
-    found = [json.dumps(one, ensure_ascii=ascii_only) for one in (value if per_line else [value])]
-    return said, "\n".join(found).replace(json.dumps(MARK), token).encode("utf-8") + b"\n"
+    lines = [json.dumps(item, ensure_ascii=ascii_only) for item in (value if per_line else [value])]
+    return description, "\n".join(lines).replace(json.dumps(MARK), token).encode("utf-8") + b"\n"
 
 
 MARK = "put a token here"
@@ -146,9 +146,9 @@ def of_value(rng: random.Random, value: Any, tokens: tuple[str, ...]) -> tuple[s
 
 def _places(value: Any, path: str):
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, one in list(inner):
+    for key, child in list(inner):
         yield value, key, f"{path}.{key}"
-        yield from _places(one, f"{path}.{key}")
+        yield from _places(child, f"{path}.{key}")
 
 
 def of_table(rng: random.Random, name: str, data: bytes) -> Change:
@@ -186,24 +186,24 @@ def of_yaml(rng: random.Random, name: str, data: bytes) -> Change:
         place = rng.choice(inner)
         line = f"{line[: place.start()]}{token}{line[place.end() :]}"
     elif kind in ("value", "inner"):
-        line = re.sub(r"^( *(?:- )?[\w-]+:)?.*", lambda found: f"{found[1] or ''} {token}", line)
+        line = re.sub(r"^( *(?:- )?[\w-]+:)?.*", lambda match: f"{match[1] or ''} {token}", line)
     elif kind == "key":
         line = re.sub(
-            r"[\w-]+", lambda found: rng.choice((f"{found[0]}x", "null", "1", ".nan", "[a]", "'a\\x1b'")), line, count=1
+            r"[\w-]+", lambda match: rng.choice((f"{match[0]}x", "null", "1", ".nan", "[a]", "'a\\x1b'")), line, count=1
         )
     elif kind in ("in", "out"):
         line = f"  {line}" if kind == "in" else line.removeprefix("  ")
-    made = {"drop": [], "double": [line, line], "more": [line, token]}.get(kind, [line])
-    return f"line {i + 1}: {kind}, {token[:40]!r}", "\n".join([*lines[:i], *made, *lines[i + 1 :]]).encode()
+    edited = {"drop": [], "double": [line, line], "more": [line, token]}.get(kind, [line])
+    return f"line {i + 1}: {kind}, {token[:40]!r}", "\n".join([*lines[:i], *edited, *lines[i + 1 :]]).encode()
 
 
 def of_parquet(rng: random.Random, name: str, data: bytes) -> Change:
     """Another value, name or type of a column."""
-    said, column = _column(rng, pq.read_table(io.BytesIO(data)).to_pylist())
+    description, column = _column(rng, pq.read_table(io.BytesIO(data)).to_pylist())
     how = {"compression": rng.choice(("none", "snappy", "gzip", "zstd")), "use_dictionary": rng.random() < 0.5}
     out = io.BytesIO()
     pq.write_table(pa.table(column), out, **how, row_group_size=rng.choice((1, 1000)))
-    return f"{said}, {how}", out.getvalue()
+    return f"{description}, {how}", out.getvalue()
 
 
 def _column(rng: random.Random, rows: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
@@ -212,39 +212,39 @@ def _column(rng: random.Random, rows: list[dict[str, Any]]) -> tuple[str, dict[s
     kind = rng.choice(("name", "drop", "value", "value", "type", "type", "rows"))
     if kind == "name":
         new = rng.choice((f"{name}x", name.upper(), "id", "text", "\x1b", "content"))
-        return f"{name} is called {new!r}", {new if one == name else one: values for one, values in columns.items()}
+        return f"{name} is called {new!r}", {new if key == name else key: values for key, values in columns.items()}
     if kind == "drop":
         del columns[name]
     elif kind == "rows":
-        kept = rng.choice((slice(0, 0), slice(0, 1), slice(None, None, -1)))
-        columns = {one: values[kept] for one, values in columns.items()}
+        rows_slice = rng.choice((slice(0, 0), slice(0, 1), slice(None, None, -1)))
+        columns = {key: values[rows_slice] for key, values in columns.items()}
     elif kind == "value" and isinstance(columns[name][0], str):
         texts = (None, "", " ", "\0", "a b", "\u2028", "x" * LONG, "\x1b", "['x']")
         columns[name][rng.randrange(len(rows))] = rng.choice(texts)
     else:
         count = len(rows)
         numbers = [str(i) for i in range(count)]
-        others = [pa.array([one] * count) for one in OTHERS]
-        others += [pa.array(numbers, pa.large_string()), pa.array(numbers).dictionary_encode(), pa.nulls(count)]
-        columns[name] = rng.choice([*others, pa.array([[]] * count, pa.list_(pa.string()))])
+        arrays = [pa.array([value] * count) for value in OTHERS]
+        arrays += [pa.array(numbers, pa.large_string()), pa.array(numbers).dictionary_encode(), pa.nulls(count)]
+        columns[name] = rng.choice([*arrays, pa.array([[]] * count, pa.list_(pa.string()))])
         return f"{name} is of {columns[name].type}", columns
     return f"{name}: {kind}", columns
 
 
 def _packed(unpack: Callable[[bytes], bytes], pack: Callable[[bytes], bytes], inner: str) -> Callable[..., Change]:
     def change(rng: random.Random, name: str, data: bytes) -> Change:
-        said, made = changed(rng, re.sub(r"\.\w+$", inner, name), unpack(data))
-        return f"within, {said}", pack(made)
+        description, edited = changed(rng, re.sub(r"\.\w+$", inner, name), unpack(data))
+        return f"within, {description}", pack(edited)
 
     return change
 
 
 def of_zip(rng: random.Random, name: str, data: bytes) -> Change:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        parts = {one: archive.read(one) for one in archive.namelist()}
+        parts = {member: archive.read(member) for member in archive.namelist()}
     chosen = rng.choice(list(parts))
-    said, made = changed(rng, chosen, parts[chosen])
-    return f"{chosen}, {said}", seeds.zipped(parts | {chosen: made})
+    description, edited = changed(rng, chosen, parts[chosen])
+    return f"{chosen}, {description}", seeds.zipped(parts | {chosen: edited})
 
 
 BY_NAME: tuple[tuple[str, Callable[..., Change]], ...] = (

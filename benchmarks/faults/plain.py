@@ -34,21 +34,21 @@ def text_of(path: Path | zipfile.Path) -> str:
 def rows_of(path: Path) -> Rows:
     name = path.name.removesuffix(".gz")
     if name.endswith(".parquet"):
-        found = pq.read_table(path)
-        found.validate(full=True)
-        return found.to_pylist()
+        table = pq.read_table(path)
+        table.validate(full=True)
+        return table.to_pylist()
     if name.endswith(".tar.bz2"):
         return [row for part in seeds.members(path.read_bytes()) for row in json_of(part.decode("utf-8-sig"))]
     text = text_of(path)
     if name.endswith((".csv", ".tsv")):
         header, *rows = cells(text, max(",;\t", key=text.split("\n")[0].count) if name.endswith(".csv") else "\t")
-        names = "\t".join(one.strip() for one in header).rstrip("\t").split("\t")
+        names = "\t".join(cell.strip() for cell in header).rstrip("\t").split("\t")
         return [dict(zip(names, [*row[: len(names)], *filter(None, row[len(names) :])], strict=True)) for row in rows]
     return json_of(text)
 
 
 def json_of(text: str) -> Rows:
-    """What pandas writes where a table has no value, NaN, is JSON's null."""
+    """Parse JSON or JSON lines; NaN, which pandas writes where a table has no value, is null."""
     parse = partial(json.loads, parse_constant=lambda name: None if name == "NaN" else float(name))
     return parse(text) if text.lstrip().startswith("[") else [parse(line) for line in text.split("\n") if line.strip()]
 
@@ -76,38 +76,38 @@ def _field(kind: str, row: Mapping[str, Any], field: str) -> Any:
 
 
 def own_passages(rows: Rows) -> list:
-    def of(n: int, row: Mapping[str, Any]) -> tuple:
-        found = _field("passages", row, "id")
+    def passage_of(n: int, row: Mapping[str, Any]) -> tuple:
+        key = _field("passages", row, "id")
         title, text = (_field("passages", row, field) or "" for field in ("title", "text"))
-        return str(n if found is None else found), title, text
+        return str(n if key is None else key), title, text
 
-    return [of(n, row) for n, row in enumerate(rows, start=1)]
+    return [passage_of(n, row) for n, row in enumerate(rows, start=1)]
 
 
 def own_questions(rows: Rows, *, scored: bool = True) -> Reading:
-    asked, contexts = [], []
+    questions, contexts = [], []
     for row in rows:
-        found = {field: _field("questions", row, field) for field in ("question", "answers", "positives", "grades")}
+        entry = {field: _field("questions", row, field) for field in ("question", "answers", "positives", "grades")}
         for field in ("answers", "positives"):
-            value = found[field]
+            value = entry[field]
             in_cells = not isinstance(row.get("positives"), list)
             if isinstance(value, str) and value.startswith("[" if in_cells else ("['", '["')):
                 with suppress(ValueError, SyntaxError):
                     value = list(ast.literal_eval(value))
-            found[field] = value if isinstance(value, list) else [] if value in (None, "") else [value]
-        grades = found["grades"] or None
+            entry[field] = value if isinstance(value, list) else [] if value in (None, "") else [value]
+        grades = entry["grades"] or None
         if isinstance(grades, str):
             with suppress(ValueError):
                 grades = json.loads(grades)
-        scored_here = scored and grades is not None and found["positives"]
-        grades = (grades if isinstance(grades, list) else [grades]) if scored_here else [None] * len(found["positives"])
-        grades = [grade(one) for one in grades]
-        asked.append((found["question"], [str(one) if type(one) is int else one for one in found["answers"]]))
+        scored_here = scored and grades is not None and entry["positives"]
+        grades = (grades if isinstance(grades, list) else [grades]) if scored_here else [None] * len(entry["positives"])
+        grades = [grade(number) for number in grades]
+        questions.append((entry["question"], [str(item) if type(item) is int else item for item in entry["answers"]]))
         contexts += [
-            (found["question"], "positive", n, str(key), grade)
-            for n, (key, grade) in enumerate(zip(found["positives"], grades, strict=True))
+            (entry["question"], "positive", n, str(key), grade)
+            for n, (key, grade) in enumerate(zip(entry["positives"], grades, strict=True))
         ]
-    return {"questions": asked, "contexts": contexts}
+    return {"questions": questions, "contexts": contexts}
 
 
 def own_files(passages: str, questions: str) -> Callable[[Path], Reading]:
@@ -118,17 +118,17 @@ def own_files(passages: str, questions: str) -> Callable[[Path], Reading]:
 
 
 def grade(value: Any) -> float | None:
-    found = None if value is None else float(np.float32(float(value)))
-    assert found is None or np.isfinite(found), "a grade that is none"
-    return found
+    number = None if value is None else float(np.float32(float(value)))
+    assert number is None or np.isfinite(number), "a grade that is none"
+    return number
 
 
 def dpr_questions(rows: Rows, lists: Mapping[str, str]) -> Reading:
     contexts = []
     for row in rows:
         for name, role in lists.items():
-            for n, one in enumerate(row.get(name, [])):
-                key = next((one[key] for key in ("passage_id", "psg_id") if key in one), None)
+            for n, context in enumerate(row.get(name, [])):
+                key = next((context[key] for key in ("passage_id", "psg_id") if key in context), None)
                 contexts.append((row["question"], role, n, None if key is None else str(key), None))
     return {"questions": [(row["question"], row.get("answers", [])) for row in rows], "contexts": contexts}
 
@@ -141,17 +141,17 @@ ROLES = {f"{role}_ctxs": role for role in ("positive", "negative", "hard_negativ
 
 
 def training(folder: Path) -> Reading:
-    found = dpr_questions(rows_of(folder / "train.json"), ROLES)
+    reading = dpr_questions(rows_of(folder / "train.json"), ROLES)
     for gold in rows_of(folder / "gold.jsonl"):
-        of = gold["question"], str(gold["passage_id"])
-        assert any(of == (context[0], context[3]) for context in found["contexts"]), "gold of nothing"
+        pair = gold["question"], str(gold["passage_id"])
+        assert any(pair == (context[0], context[3]) for context in reading["contexts"]), "gold of nothing"
     passages, texts = dpr_passages(folder / "psgs.tsv"), {}
     for row in rows_of(folder / "train.json"):
-        for one in (one for name in ROLES for one in row.get(name, [])):
-            key = next((str(one[key]) for key in ("passage_id", "psg_id") if key in one), None)
+        for entry in (context for name in ROLES for context in row.get(name, [])):
+            key = next((str(entry[key]) for key in ("passage_id", "psg_id") if key in entry), None)
             if key is not None and key not in {p[0] for p in passages}:
-                texts.setdefault(key, (key, one.get("title", ""), one["text"]))
-    return {"passages": passages + list(texts.values()), **found}
+                texts.setdefault(key, (key, entry.get("title", ""), entry["text"]))
+    return {"passages": passages + list(texts.values()), **reading}
 
 
 def literal(cell: str) -> list[str]:
@@ -160,8 +160,8 @@ def literal(cell: str) -> list[str]:
 
 def qa_csv(folder: Path) -> Reading:
     json.loads(text_of(folder / "gold.json"))["data"]
-    asked = [(question, literal(answers)) for question, answers in cells(text_of(folder / "q.qa.csv"))]
-    return {"questions": asked, "passages": dpr_passages(folder / "psgs.tsv")}
+    questions = [(question, literal(answers)) for question, answers in cells(text_of(folder / "q.qa.csv"))]
+    return {"questions": questions, "passages": dpr_passages(folder / "psgs.tsv")}
 
 
 def ramdocs(folder: Path) -> Reading:
@@ -169,12 +169,12 @@ def ramdocs(folder: Path) -> Reading:
 
 
 def facts(folder: Path) -> Reading:
-    asked: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
     for name in ("P19.jsonl", "P20.jsonl"):
         for row in rows_of(folder / name):
-            stated = asked.setdefault(TEMPLATES[name[:3]].replace("[X]", row["sub_label"]), [])
+            stated = answers.setdefault(TEMPLATES[name[:3]].replace("[X]", row["sub_label"]), [])
             stated += [row["obj_label"]] if row["obj_label"] not in stated else []
-    return {"questions": list(asked.items())}
+    return {"questions": list(answers.items())}
 
 
 def entities(name: str) -> Callable[[Path], Reading]:
@@ -182,19 +182,19 @@ def entities(name: str) -> Callable[[Path], Reading]:
         rows = rows_of(folder / name) if not name.endswith(".zip") else []
         if name.endswith(".zip"):
             with zipfile.ZipFile(folder / name) as archive:
-                named = (one for one in archive.namelist() if re.search(r"(^|/)P\d+\.(train|dev|test)\.json$", one))
-                rows = [row for one in named for row in json.loads(text_of(zipfile.Path(archive, one)))]
+                paths = (path for path in archive.namelist() if re.search(r"(^|/)P\d+\.(train|dev|test)\.json$", path))
+                rows = [row for path in paths for row in json.loads(text_of(zipfile.Path(archive, path)))]
         return {"questions": [(row["question"], row["answers"]) for row in rows]}
 
     return plain
 
 
 def paq(folder: Path) -> Reading:
-    found = []
+    questions = []
     for row in rows_of(folder / "paq.jsonl"):
-        said = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
-        found += [(row["question"], list(dict.fromkeys([span["text"], *said]))) for span in row["answers"]]
-    return {"questions": found}
+        answers = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
+        questions += [(row["question"], list(dict.fromkeys([span["text"], *answers]))) for span in row["answers"]]
+    return {"questions": questions}
 
 
 def plain_title(given_title: str) -> str:
@@ -214,11 +214,11 @@ def hotpot(pages: str) -> Callable[[Path], Reading]:
 
 
 def alike(folder: Path) -> Reading:
-    def of(row: Mapping[str, Any]) -> tuple:
-        by = "question_id" if "question_id" in row else "question"
-        return by, str(row[by]), row.get("title"), row["text"]
+    def entry_of(row: Mapping[str, Any]) -> tuple:
+        field = "question_id" if "question_id" in row else "question"
+        return field, str(row[field]), row.get("title"), row["text"]
 
-    return {"alike": list(map(of, rows_of(folder / "alike.jsonl")))}
+    return {"alike": list(map(entry_of, rows_of(folder / "alike.jsonl")))}
 
 
 def judged(corpus: str, queries: str, *qrels: str) -> Callable[[Path], Reading]:
@@ -230,13 +230,13 @@ def judged(corpus: str, queries: str, *qrels: str) -> Callable[[Path], Reading]:
             for name in (corpus, queries)
         )
         passages = own_passages(rows)
-        asked = {str(row["_id" if "_id" in row else "id"]): row["text"] for row in queried}
+        texts = {str(row["_id" if "_id" in row else "id"]): row["text"] for row in queried}
         questions, contexts = [], []
         for path in qrels:
             judged = judgements(folder / path)
-            for key, question in asked.items():
-                relevant = sorted((one for one in judged.pop(key, []) if one[0] > 0), key=lambda one: -one[0])
-                assert all(one in {passage[0] for passage in passages} for _, one in relevant), "not in the corpus"
+            for key, question in texts.items():
+                relevant = sorted((pair for pair in judged.pop(key, []) if pair[0] > 0), key=lambda pair: -pair[0])
+                assert all(passage_id in {p[0] for p in passages} for _, passage_id in relevant), "not in the corpus"
                 questions += [(question, [])] if relevant else []
                 contexts += [(question, "positive", n, passage, None) for n, (_, passage) in enumerate(relevant)]
             assert not judged, "judgements of no question"
@@ -251,34 +251,34 @@ def judgements(path: Path) -> dict[str, list[tuple[float, str]]]:
         if n == 0 and len(row) == 3 and not re.match(r"\s*[-+]?[\d.]|\s*[-+]?(nan|inf)", row[-1], re.IGNORECASE):
             continue  # a header
         assert np.isfinite(float(row[-1])), "a grade that is none"
-        of = judged.setdefault(row[0], [])
-        if (one := (float(row[-1]), row[-2])) not in of:
-            assert row[-2] not in [passage for _, passage in of], "a passage with two grades"
-            of.append(one)
+        pairs = judged.setdefault(row[0], [])
+        if (pair := (float(row[-1]), row[-2])) not in pairs:
+            assert row[-2] not in [passage for _, passage in pairs], "a passage with two grades"
+            pairs.append(pair)
     return judged
 
 
 def squad(folder: Path) -> Reading:
     passages, questions, contexts = {}, [], []
-    articles = [one for name in ("squad.json", "dev.json") for one in json_of(f"[{text_of(folder / name)}]")[0]["data"]]
+    articles = [row for name in ("squad.json", "dev.json") for row in json_of(f"[{text_of(folder / name)}]")[0]["data"]]
     for article in articles:
         for paragraph in article["paragraphs"]:
-            of = article.get("title") or "", paragraph["context"]
-            key = passages.setdefault(of, f"{'_'.join(of[0].split())}/{len(passages) + 1}".removeprefix("/"))
-            for one in paragraph["qas"]:
-                if not one.get("is_impossible") and one["answers"]:
-                    assert all(int(a.get("answer_start") or 0) >= -1 for a in one["answers"]), "before the text"
-                    assert all(a["text"] in of[1] for a in one["answers"]), "not there"
-                    questions.append((one["question"], list(dict.fromkeys(a["text"] for a in one["answers"]))))
-                    contexts.append((one["question"], "positive", 0, key, None))
-    return {"passages": [(key, *of) for of, key in passages.items()], "questions": questions, "contexts": contexts}
+            pair = article.get("title") or "", paragraph["context"]
+            key = passages.setdefault(pair, f"{'_'.join(pair[0].split())}/{len(passages) + 1}".removeprefix("/"))
+            for qa in paragraph["qas"]:
+                if not qa.get("is_impossible") and qa["answers"]:
+                    assert all(int(a.get("answer_start") or 0) >= -1 for a in qa["answers"]), "before the text"
+                    assert all(a["text"] in pair[1] for a in qa["answers"]), "not there"
+                    questions.append((qa["question"], list(dict.fromkeys(a["text"] for a in qa["answers"]))))
+                    contexts.append((qa["question"], "positive", 0, key, None))
+    return {"passages": [(key, *pair) for pair, key in passages.items()], "questions": questions, "contexts": contexts}
 
 
 def probed(name: str) -> Callable[[Path], Reading]:
     def plain(folder: Path) -> Reading:
-        of = {"question": ("question", "query"), "title": ("title", "headline"), "text": NAMES["probed"]["text"]}
+        columns = {"question": ("question", "query"), "title": ("title", "headline"), "text": NAMES["probed"]["text"]}
         rows = [
-            {field: next((row[n] for n in names if n in row), "") for field, names in of.items()}
+            {field: next((row[n] for n in names if n in row), "") for field, names in columns.items()}
             for row in rows_of(folder / name)
         ]
         return {"rows": [(row["question"], row["title"] or "", row["text"]) for row in rows]}
@@ -287,8 +287,8 @@ def probed(name: str) -> Callable[[Path], Reading]:
 
 
 def words(folder: Path) -> Reading:
-    """Of documents, which are cut at headings, the words of their texts alone."""
-    asked = [row for name in ("q.jsonl", "t.jsonl") for row in rows_of(folder / name)]
+    """Return the words alone of the documents' texts, since documents are cut at headings."""
+    questions = [row for name in ("q.jsonl", "t.jsonl") for row in rows_of(folder / name)]
     texts = [text_of(path) for path in sorted((folder / "docs").iterdir())]
     text = re.sub(r"(?m)^#.*", "", "\n".join(texts))
-    return {"words": re.findall(r"\w+", text), **own_questions(asked, scored=False)}
+    return {"words": re.findall(r"\w+", text), **own_questions(questions, scored=False)}

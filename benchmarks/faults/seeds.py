@@ -77,9 +77,9 @@ def table(rows: Rows, tab: str, *, header: bool = True) -> bytes:
     if header:
         writer.writerow(rows[0])
     for row in rows:
-        values = (json.dumps(one) if isinstance(one, list) else one for one in row.values())
+        values = (json.dumps(value) if isinstance(value, list) else value for value in row.values())
         # A row of TSV is one line.
-        writer.writerow(str(one).replace("\n", " ") if tab == "\t" else one for one in values)
+        writer.writerow(str(value).replace("\n", " ") if tab == "\t" else value for value in values)
     return out.getvalue().encode()
 
 
@@ -114,7 +114,7 @@ def zipped(parts: dict[str, bytes]) -> bytes:
 
 
 def packed(data: bytes, compress: Callable[[bytes], bytes]) -> bytes:
-    """In two streams, as pbzip2 and Wikipedia's dumps are."""
+    """Compress in two streams, as pbzip2 does and Wikipedia's dumps are."""
     half = len(data) // 2
     return compress(data[:half]) + compress(data[half:])
 
@@ -151,10 +151,10 @@ def untarred(data: bytes) -> bytes:
 
 
 def members(data: bytes) -> list[bytes]:
-    whole = unpacked(data)
-    with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
-        parts = [unpacked(archive.extractfile(one).read()) for one in archive if one.isfile()]
-        rest = whole[archive.offset :]
+    content = unpacked(data)
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        parts = [unpacked(archive.extractfile(member).read()) for member in archive if member.isfile()]
+        rest = content[archive.offset :]
     if any(rest) or len(rest) < tarfile.BLOCKSIZE - 1:
         raise ValueError("a header is damaged")
     return parts

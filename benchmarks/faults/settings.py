@@ -26,36 +26,36 @@ def _remembered(path: Path):
 
 
 def _read(folder: Path) -> Reading:
-    before, params_yaml.read_yaml = os.getcwd(), _remembered
+    old_folder, params_yaml.read_yaml = os.getcwd(), _remembered
     os.chdir(folder)  # messages name files from there
     try:
         values = params.load(Path("params.yaml"))
-        found = params.configs(values)
+        configs = params.configs(values)
     finally:
         params_yaml.read_yaml = _read_yaml
-        os.chdir(before)
-    json.dumps(found, allow_nan=False)
+        os.chdir(old_folder)
+    json.dumps(configs, allow_nan=False)
     return {"values": [values]}
 
 
 def _plain(folder: Path) -> Reading:
-    """By the reader of YAML that keeps its form, which builds its values in another way."""
+    """Read with the reader of YAML that keeps its form, which builds its values in another way."""
     files = [folder / "params.yaml", *sorted((folder / "data/collections").iterdir())]
     first, *rest = (YAML(typ="rt", pure=True).load(path.read_text("utf-8")) for path in files)
-    own = {path.stem: found for path, found in zip(files[1:], rest, strict=True)}
-    beneath = _read_yaml(params_yaml.DEFAULTS) | {"collections": own}
+    collections = {path.stem: values for path, values in zip(files[1:], rest, strict=True)}
+    beneath = _read_yaml(params_yaml.DEFAULTS) | {"collections": collections}
     return {"values": [params_yaml.merged(beneath, first)]}
 
 
-def _same(found: Reading, plain: Reading) -> bool:
-    def said(reading: Reading) -> str:
-        return json.dumps(reading, sort_keys=True, default=float)
+def _same(reading: Reading, plain: Reading) -> bool:
+    def as_json(values: Reading) -> str:
+        return json.dumps(values, sort_keys=True, default=float)
 
-    return said(found) == said(plain)
+    return as_json(reading) == as_json(plain)
 
 
 def _bare(path: Path) -> bytes:
-    """Without comments, which are most of it."""
+    """Return a file without comments, which are most of it."""
     return b"".join(line for line in path.read_bytes().splitlines(keepends=True) if not line.lstrip().startswith(b"#"))
 
 

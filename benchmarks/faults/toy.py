@@ -36,7 +36,7 @@ class Stage(NamedTuple):
 
 class Ended(NamedTuple):
     code: int
-    said: str
+    output: str
 
 
 def built(folder: Path, seed: int = 1) -> Project:
@@ -55,14 +55,14 @@ def built(folder: Path, seed: int = 1) -> Project:
 
 
 def stages(project: Project) -> list[Stage]:
-    """In the order in which they ran."""
-    found = YAML(typ="safe").load(project.lock())["stages"]
-    made = []
-    for name, stage in found.items():
+    """Return the stages in the order in which they ran."""
+    locked = YAML(typ="safe").load(project.lock())["stages"]
+    result = []
+    for name, stage in locked.items():
         words = shlex.split(stage["cmd"])
         reads, outs = ([part["path"] for part in stage.get(kind, [])] for kind in ("deps", "outs"))
-        made.append(Stage(name, words[words.index("-m") + 1 :], reads, outs))
-    return made
+        result.append(Stage(name, words[words.index("-m") + 1 :], reads, outs))
+    return result
 
 
 class Bench:
@@ -77,25 +77,25 @@ class Bench:
         self.calls = folder.with_name(f"{folder.name}.calls")
 
     def start(
-        self, stage: Stage, fault: Fault | None = None, log: Path | None = None, before: Sequence[str] = (), **more: str
+        self, stage: Stage, fault: Fault | None = None, log: Path | None = None, prefix: Sequence[str] = (), **more: str
     ) -> subprocess.Popen:
-        """A process whose stdout and stderr go to `log`. `before` is a command line that the stage's is put behind,
+        """A process whose stdout and stderr go to `log`. `prefix` is a command line that the stage's is put behind,
         which then is no fork; `more` are environment variables."""
         fault = fault or Fault(f"{log or self.log}.calls")
         Path(fault.log).unlink(missing_ok=True)
         (self.folder / "tmp").mkdir(exist_ok=True)
-        given = {
+        variables = {
             "PYTHONPATH": f"src{os.pathsep}{ROOT}", "TMPDIR": str(self.folder / "tmp"), VARIABLE: fault.word(),
             "EADPR_CHECKPOINT_SECONDS": "0", **more,
         }  # fmt: skip
         with (log or self.log).open("w") as out:
             return subprocess.Popen(
-                [*before, "python", "-m", "benchmarks.faults.hooked", *stage.words], cwd=self.folder, stdout=out,
-                stderr=out, env=self.project.environment(forked=not before, **given),
+                [*prefix, "python", "-m", "benchmarks.faults.hooked", *stage.words], cwd=self.folder, stdout=out,
+                stderr=out, env=self.project.environment(forked=not prefix, **variables),
             )  # fmt: skip
 
-    def run(self, stage: Stage, fault: Fault | None = None, **given: Any) -> Ended:
-        return self.ended(self.start(stage, fault, **given))
+    def run(self, stage: Stage, fault: Fault | None = None, **options: Any) -> Ended:
+        return self.ended(self.start(stage, fault, **options))
 
     def ended(self, process: subprocess.Popen, log: Path | None = None) -> Ended:
         try:
@@ -115,10 +115,10 @@ class Bench:
         names = {str(path.relative_to(self.folder)) for path in paths if not path.name.startswith("torchinductor")}
         return {name for name in names if "eadpr/runs" not in name}
 
-    def left(self) -> list[str]:
+    def leftovers(self) -> list[str]:
         """Temporary files and folders, but for the empty one that torch makes."""
-        found = (path for part in (*WRITTEN, "small") for path in (self.folder / part).rglob("*"))
-        paths = [path.relative_to(self.folder) for path in found if not path.name.startswith("torchinductor")]
+        entries = (path for part in (*WRITTEN, "small") for path in (self.folder / part).rglob("*"))
+        paths = [path.relative_to(self.folder) for path in entries if not path.name.startswith("torchinductor")]
         return sorted(str(path) for path in paths if path.suffix == ".tmp" or "tmp" in path.parent.parts)
 
     def clear(self, stage: Stage, old: Project | None = None) -> None:
@@ -129,7 +129,7 @@ class Bench:
             self.take(old, stage.outs)
 
     def take(self, project: Project, names: Iterable[str]) -> None:
-        """From another copy."""
+        """Take files and folders from another copy."""
         for name in names:
             files.discard(self.folder / name)
             source = project.folder / name
@@ -151,14 +151,14 @@ def repro(bench: Bench) -> Ended:
 
 
 def unlike(bench: Bench) -> list[str]:
-    """What a run ends with that is not as it was built; stages may stand in another order in dvc.lock."""
+    """Return what a run ends with that is not as it was built; stages may stand in another order in dvc.lock."""
     now, built = _locked(bench.folder), _locked(bench.built)
-    found = [name for name in ALL[:-1] if hashed(bench.folder / name) != hashed(bench.built / name)]
-    return found + [f"dvc.lock: {name}" for name in now.keys() | built.keys() if now.get(name) != built.get(name)]
+    names = [name for name in ALL[:-1] if hashed(bench.folder / name) != hashed(bench.built / name)]
+    return names + [f"dvc.lock: {name}" for name in now.keys() | built.keys() if now.get(name) != built.get(name)]
 
 
 def _locked(folder: Path) -> dict[str, Any]:
-    """By stage; `""` is what is beside these."""
+    """Return dvc.lock by stage; `""` has all else."""
     lock = YAML(typ="safe").load((folder / "dvc.lock").read_text(encoding="utf-8"))
     return {**lock.pop("stages"), "": lock}
 
@@ -184,7 +184,7 @@ def called(log: str | Path) -> tuple[int, list[str]]:
 
 
 def send(process: int, number: signal.Signals) -> bool:
-    """Whether the process was still there."""
+    """Return whether the process was still there."""
     try:
         os.kill(process, number)
     except ProcessLookupError:
@@ -194,11 +194,11 @@ def send(process: int, number: signal.Signals) -> bool:
 
 def within(folder: Path) -> list[int]:
     """Processes that work in the folder."""
-    found = []
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").readlink().is_relative_to(folder):
-                found.append(int(process.name))
+                processes.append(int(process.name))
         except OSError:  # it has ended
             continue
-    return found
+    return processes
