@@ -155,8 +155,8 @@ def test_a_missing_text_is_missing_behind_a_prompt(model, prompts, missing):
 
 def test_a_model_of_no_vectors_or_without_a_tokenizer_of_transformers_is_refused(folder):
     static = SentenceTransformer(modules=[StaticEmbedding(Tokenizer(WordLevel({"a": 0}, "a")), embedding_dim=2)])
-    tokens, scores = (kind(str(folder), device="cpu") for kind in (MultiVectorEncoder, CrossEncoder))
-    refused = {static: "no tokenizer of transformers", tokens: "a MultiVect.*`eadpr.evidence_loss`", scores: "a Cross"}
+    scores = CrossEncoder(str(folder), device="cpu")
+    refused = {static: "no tokenizer of transformers", scores: "a Cross.*`eadpr.evidence_loss`"}
     for model, match in refused.items():
         with pytest.raises(ValueError, match=match):
             EvidenceLoss(model)
@@ -194,16 +194,18 @@ def test_roles_are_checked(model, roles, match):
         EvidenceLoss(model, roles)
 
 
-def test_columns_and_numbers_are_checked(model):
+def test_columns_and_numbers_are_checked(model, folder):
     with pytest.raises(ValueError, match="3 columns, but roles names 5"):
         EvidenceLoss(model)(features(model, *ROWS[:3]))
     with pytest.raises(ValueError, match="similarity 'euclidean': expected cosine or dot"):
         EvidenceLoss(model, similarity="euclidean")
+    with pytest.raises(ValueError, match="similarity 'dot': expected meanmaxsim or maxsim"):
+        EvidenceLoss(MultiVectorEncoder(str(folder), device="cpu"), similarity="dot")
 
 
-def gradients(model: SentenceTransformer, loss: torch.nn.Module) -> tuple[float, list[torch.Tensor]]:
+def gradients(model, loss: torch.nn.Module, *columns: list[str]) -> tuple[float, list[torch.Tensor]]:
     model.zero_grad()
-    value = loss(features(model, *ROWS), None)
+    value = loss(features(model, *columns or ROWS), None)
     value.backward()
     return value.item(), [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
@@ -231,31 +233,41 @@ def page_code() -> list[str]:
     return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
 
 
-def test_the_pages_late_interaction_is_the_loss_of_its_scores():
-    """Questions of 2 and 1 tokens, passages of 1 to 3; no placebo of the second."""
-    rng = torch.Generator().manual_seed(0)
-    questions = torch.randn(2, 2, 4, generator=rng)
-    questions[1, 1] = 0
-    passages = torch.randn(6, 3, 4, generator=rng).requires_grad_()
-    tokens = torch.tensor([[i < n for i in range(3)] for n in (3, 2, 2, 1, 3, 1)])
-    placebo = torch.tensor([True, False])
-    names = {"QUESTIONS": questions, "TOKENS": tokens, "HAS_DISTRACTOR": YES, "HAS_PLACEBO": placebo}
-    names |= dict(zip(("POSITIVES", "DISTRACTORS", "PLACEBOS"), passages.split(2), strict=True))
-    exec(compile(page_code()[3], "page", "exec"), names)
-    for q, question in enumerate(questions.tolist()):
-        for p, passage in enumerate(passages.tolist()):
-            words = [token for token, is_token in zip(passage, tokens[p], strict=True) if is_token]
-            best = [max(sum(a * b for a, b in zip(query, word, strict=True)) for word in words) for query in question]
-            assert names["scores"][q, p].item() == pytest.approx(sum(best), abs=1e-5)
-    assert passages.grad[tokens].abs().sum() > 0
-    assert passages.grad[~tokens].abs().sum() == 0
+def best_matches(question: torch.Tensor, passage: torch.Tensor) -> float:
+    return sum(max(float(query @ token) for token in passage) for query in question)
+
+
+@pytest.mark.parametrize(("similarity", "scale"), [("maxsim", 1), ("meanmaxsim", 20)])
+def test_late_interaction_is_the_loss_of_the_tokens_best_matches(folder, similarity, scale):
+    model = MultiVectorEncoder(str(folder), device="cpu", similarity_fn_name=similarity)
+    columns = [QUESTIONS, POSITIVES, NEGATIVES, ["", texts(9, 4)], DISTRACTORS, PLACEBOS]
+    questions, positives, first, second, *others = (model.encode(column) for column in columns)
+    passages = [*positives, first[0], second[0], first[1], second[1], *others[0], *others[1]]
+    scores = torch.tensor([[best_matches(question, passage) for passage in passages] for question in questions])
+    if similarity == "meanmaxsim":
+        scores /= torch.tensor([[len(question)] for question in questions])
+    present = torch.tensor([True, True, True, False, True, True])
+    expected = evidence_loss(scale * scores, YES, YES, present_P=present).total.item()
+    loss = EvidenceLoss(model, ("question", "positive", "negative", "negative", "distractor", "placebo"))
+    value, plain = gradients(model, loss, *columns)
+    assert value == pytest.approx(expected, abs=1e-5)
+    cached_value, in_parts = gradients(model, cached(loss, mini_batch_size=1), *columns)
+    assert cached_value == pytest.approx(value, rel=1e-6)
+    assert len(in_parts) == len(plain) > 10
+    for gradient, whole in zip(in_parts, plain, strict=True):
+        torch.testing.assert_close(gradient, whole, rtol=1e-4, atol=1e-5)
 
 
 def test_the_pages_code_trains_a_model(folder, tmp_path):
-    exec(compile("\n".join(page_code()[:3]), "page", "exec"), {"MODEL": str(folder), "OUT": str(tmp_path / "trained")})
+    names = {"MODEL": str(folder), "OUT": str(tmp_path / "trained"), "HAS_DISTRACTOR": YES, "HAS_PLACEBO": YES}
+    names["SCORES"] = torch.randn(2, 6).requires_grad_()
+    exec(compile("\n".join(page_code()), "page", "exec"), names)
     base, trained = (SentenceTransformer(str(path), device="cpu") for path in (folder, tmp_path / "trained"))
-    changed = [not torch.equal(*pair) for pair in zip(base.parameters(), trained.parameters(), strict=True)]
-    assert sum(changed) > len(changed) / 2
+    base_tokens = MultiVectorEncoder(str(folder), device="cpu")
+    for before, after in ((base, trained), (base_tokens, names["colbert"])):
+        changed = [not torch.equal(*pair) for pair in zip(before.parameters(), after.parameters(), strict=True)]
+        assert sum(changed) > len(changed) / 2
+    assert names["SCORES"].grad.any()
 
 
 def test_the_readmes_code_runs(folder, capsys):

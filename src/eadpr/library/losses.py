@@ -1,6 +1,6 @@
 """EADPR's losses (001, equations 3, 5, 7, 8) and ours for other trainers: of scores, and for sentence-transformers.
 
-`EvidenceLoss` needs nothing of sentence-transformers; `cached` makes its gradient-cached twin.
+`EvidenceLoss` needs sentence-transformers for vectors of tokens alone; `cached` makes its gradient-cached twin.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,9 +47,9 @@ def evidence_loss(
         raise ValueError(f"scores of {count} questions and {columns} columns; expected {count} each of {blocks}")
     if placebos_Q is None and (balance != "none" or placebo):
         raise ValueError("balance and placebo need columns of placebos")
-    before = columns - (len(blocks) - 2) * count  # columns before the distractors
-    present_P = distractors_Q.new_ones(before) if present_P is None else present_P
-    false_QP = distractors_Q.new_zeros(count, before + count) if false_QP is None else false_QP
+    passage_columns = columns - (len(blocks) - 2) * count  # columns before the distractors
+    present_P = distractors_Q.new_ones(passage_columns) if present_P is None else present_P
+    false_QP = distractors_Q.new_zeros(count, passage_columns + count) if false_QP is None else false_QP
     placebos_Q = distractors_Q.new_zeros(0) if placebos_Q is None else placebos_Q
     contrasts = [distractors_Q] if balance != "placebo" else []
     if balance != "none":
@@ -61,13 +61,14 @@ def evidence_loss(
 
 
 class EvidenceLoss(nn.Module):
-    """`evidence_loss` for `SentenceTransformerTrainer`.
+    """`evidence_loss` for `SentenceTransformerTrainer`, and by late interaction for `MultiVectorEncoderTrainer`.
 
     `roles` names the dataset's columns in order, all that sentence-transformers tells a loss: question (or anchor, or
     query), positive, any number of negatives, perhaps distractor and placebo. A missing text is the positive's own or
     empty, which samplers take for duplicates. A passage is no negative of a question whose positive it is, too.
 
-    `similarity` and `scale` by default follow the model (cosine, 20; or dot, 1). All else is as in `evidence_loss`.
+    `similarity` and `scale` by default follow the model (cosine or meanmaxsim, 20; dot or maxsim, 1). All else is as in
+    `evidence_loss`.
     """
 
     # For the model card that sentence-transformers writes.
@@ -80,8 +81,9 @@ class EvidenceLoss(nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.model = model
-        if (kind := getattr(model, "model_type", None)) in ("MultiVectorEncoder", "CrossEncoder"):
-            raise ValueError(f"a {kind} makes no one vector of a text; give its scores to `eadpr.evidence_loss`")
+        if (kind := getattr(model, "model_type", None)) == "CrossEncoder":
+            raise ValueError("a CrossEncoder makes no vectors of a text; give its scores to `eadpr.evidence_loss`")
+        self.by_tokens = kind == "MultiVectorEncoder"
         tokenizer = getattr(model, "tokenizer", None)
         if tokenizer is None or not hasattr(tokenizer, "all_special_ids"):
             raise ValueError("the model has no tokenizer of transformers, by which texts that are missing are known")
@@ -94,30 +96,47 @@ class EvidenceLoss(nn.Module):
                 raise ValueError(f"roles: {role} stands {times} times in {list(roles)}, expected {least} to {most}")
         normalises = isinstance(model, nn.Sequential) and type(model[-1]).__name__ == "Normalize"
         stated = "cosine" if normalises else getattr(model, "similarity_fn_name", None)
-        self.similarity = similarity or stated or "cosine"
-        if self.similarity not in ("cosine", "dot"):
-            raise ValueError(f"similarity {self.similarity!r}: expected cosine or dot")
-        self.scale = scale if scale is not None else 20.0 if self.similarity == "cosine" else 1.0
+        self.similarity = similarity or (getattr(model, "similarity_fn_name", None) if self.by_tokens else stated)
+        if self.similarity not in (expected := ("meanmaxsim", "maxsim") if self.by_tokens else ("cosine", "dot")):
+            raise ValueError(f"similarity {self.similarity!r}: expected {' or '.join(expected)}")
+        self.scale = scale if scale is not None else 20.0 if self.similarity == expected[0] else 1.0
         self.settings = {"lambda_": lambda_, "tau1": tau1, "tau2": tau2, "balance": balance, "placebo": placebo}
 
     def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
         features = list(sentence_features)
         masks = self.text_masks(features)
-        return self.of_vectors([self.model(column)["sentence_embedding"] for column in features], masks)
+        return self.of_vectors([self._encode(*column) for column in zip(self.roles, features, strict=True)], masks)
 
-    def of_vectors(self, vectors: Sequence[Tensor], masks: dict[str, Tensor]) -> Tensor:
-        """Compute the loss from the vectors of each column, each (B, D), and the masks of their texts."""
-        by_role = self._by_role(vectors)
-        columns = [*by_role["positive"]]
-        if by_role["negative"]:
-            columns.append(torch.stack(by_role["negative"], 1).flatten(0, 1))
-        columns += by_role["distractor"] or by_role["positive"]  # masked if nobody has a distractor
-        columns += by_role["placebo"]
-        passages, (questions,) = torch.cat(columns), by_role["question"]
+    def of_vectors(self, vectors: Sequence[Any], masks: dict[str, Tensor]) -> Tensor:
+        """Compute the loss from the vectors of each column and the masks of their texts.
+
+        A column's vectors are (B, D), or of T tokens (B, T, D) with a bool (B, T) that is True for those that count.
+        """
+        columns = self._by_role(vectors)
+        (questions,) = columns["question"]
+        scores = {role: [self._score(questions, passages) for passages in columns[role]] for role in ROLES[1:]}
+        negatives = [torch.stack(scores["negative"], 2).flatten(1)] if scores["negative"] else []
+        # Without distractors the positives stand there, masked.
+        blocks = scores["positive"] + negatives + (scores["distractor"] or scores["positive"]) + scores["placebo"]
+        arguments: dict[str, Any] = {**masks, **self.settings}
+        return evidence_loss(self.scale * torch.cat(blocks, 1), **arguments).total
+
+    def _encode(self, role: str, texts: dict[str, Any]) -> Any:
+        if not self.by_tokens:
+            return self.model(texts)["sentence_embedding"]
+        output = self.model(dict(texts), task=texts.get("task", "query" if role == "question" else "document"))
+        return output["token_embeddings"], output["attention_mask"].bool()
+
+    def _score(self, questions: Any, passages: Any) -> Tensor:
+        """Return each question's score of each passage, (B, B)."""
+        if self.by_tokens:
+            from sentence_transformers.util.similarity import maxsim
+
+            masks = {"a_mask": questions[1], "b_mask": passages[1]}
+            return maxsim(questions[0], passages[0], **masks, length_normalize=self.similarity == "meanmaxsim")
         if self.similarity == "cosine":
             questions, passages = (nn.functional.normalize(side, dim=-1) for side in (questions, passages))
-        arguments: dict[str, Any] = {**masks, **self.settings}
-        return evidence_loss(self.scale * questions @ passages.T, **arguments).total
+        return questions @ passages.T
 
     def text_masks(self, features: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         """Return the masks of `evidence_loss`, from the tokens that the encoder gets of each text."""
@@ -170,18 +189,23 @@ class EvidenceLoss(nn.Module):
 
 def cached(loss: EvidenceLoss, mini_batch_size: int = 32) -> nn.Module:
     """Return the same loss for batches beyond memory (Gao et al., 2021), by sentence-transformers' gradient cache."""
-    from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+    from sentence_transformers import multi_vector_encoder, sentence_transformer, util
 
-    class CachedEvidenceLoss(CachedMultipleNegativesRankingLoss):
+    vectors = sentence_transformer.losses.CachedMultipleNegativesRankingLoss
+    tokens = multi_vector_encoder.losses.CachedMultiVectorMultipleNegativesRankingLoss
+    kind: Any = tokens if loss.by_tokens else vectors
+
+    class CachedEvidenceLoss(kind):
         def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
             features = list(sentence_features)
             self.masks = loss.text_masks(features)
-            return self.forward_cached(features, labels)
+            return super().forward(features, labels)
 
-        def calculate_loss(
-            self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
-        ) -> Tensor:
-            value = loss.of_vectors([torch.cat(column) for column in reps], self.masks)
+        def calculate_loss(self, reps: list[list[Tensor]], masks: Any = None, *, with_backward: bool = False) -> Tensor:
+            """Compute the loss of the columns' mini-batches; `masks` are those of tokens, else labels, unused."""
+            join = util.cat_padded_token_embeddings if loss.by_tokens else torch.cat
+            columns = map(join, reps, masks) if loss.by_tokens else map(join, reps)
+            value = loss.of_vectors([*columns], self.masks)
             if with_backward:
                 value.backward()
                 value = value.detach()
