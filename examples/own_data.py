@@ -12,7 +12,7 @@ from pathlib import Path
 name, rows, *options = sys.argv[1:]
 passages: dict[tuple[str, str], str] = {}  # ids by title and text
 questions = []
-for line in Path(rows).read_text(encoding="utf-8").splitlines():
+for line in Path(rows).read_text(encoding="utf-8").rstrip("\n").split("\n"):
     row = json.loads(line)
     key = passages.setdefault((row.get("title", ""), row["text"]), f"p{len(passages) + 1}")
     questions.append({"question": row["question"], "answers": row["answers"], "positives": [key]})

@@ -13,7 +13,7 @@ from qdrant_client import QdrantClient, models
 from sentence_transformers import MultiVectorEncoder
 
 folder, path, question = sys.argv[1:]
-texts = Path(path).read_text(encoding="utf-8").splitlines()
+texts = Path(path).read_text(encoding="utf-8").rstrip("\n").split("\n")
 model = MultiVectorEncoder(folder, device="cpu")
 passages = [tokens.tolist() for tokens in model.encode_document(texts)]
 query = model.encode_query(question).tolist()

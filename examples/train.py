@@ -1,9 +1,8 @@
 """Fine-tune an encoder by the loss, in sentence-transformers: python examples/train.py MODEL ROWS FOLDER STEPS
 
-ROWS is a JSONL file of `question`, `answers`, `text` and perhaps `title`.
+ROWS is a file of `question`, `answers`, `text` and perhaps `title`, JSONL or CSV.
 """
 
-import json
 import sys
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 import eadpr
 
 name, path, folder, steps = sys.argv[1:]
-texts = list(eadpr.distractors(map(json.loads, Path(path).read_text(encoding="utf-8").splitlines())))
+texts = list(eadpr.distractors(Path(path)))
 rows = Dataset.from_list(list(eadpr.training_rows(texts)))  # question, positive, distractor, placebo
 model = SentenceTransformer(name)
 arguments = SentenceTransformerTrainingArguments(

@@ -24,14 +24,14 @@ def main(params: Path = typer.Option(Path("params.yaml"), help="The parameter fi
     typer.echo(f"configs: {count} files for {values['collection']} ({', '.join(values['active'])})")
     if changes := ", ".join(edits(values["collection"])):
         typer.echo(shorten(f"configs: differs from the commit: {changes}", 240, placeholder=" …"))
-    if own := own_settings(values):
+    if setting_names := own_settings(values):
         typer.echo(
-            f"configs: {values['collection']} has its own {', '.join(own)}; to change them:"
+            f"configs: {values['collection']} has its own {', '.join(setting_names)}; to change them:"
             f" -S ++collections.{values['collection']}.settings.NAME=VALUE"
         )
-    if (before := locked_collection(params.with_name("dvc.lock"))) not in (None, values["collection"]):
+    if (locked := locked_collection(params.with_name("dvc.lock"))) not in (None, values["collection"]):
         typer.echo(
-            f"configs: what was built for {before} may leave data/, but stays in DVC's cache; to have it back:"
+            f"configs: what was built for {locked} may leave data/, but stays in DVC's cache; to have it back:"
             " `dvc exp apply NAME` if an experiment built it (`dvc exp show` lists them), and if it was committed"
             " git checkout params.yaml dvc.lock && dvc checkout"
         )

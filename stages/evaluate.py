@@ -16,5 +16,5 @@ def main(evaluate, sets, *, records, positives, ranking, pairs=None, out):
         records=records, positives=positives, ranking=ranking, pairs=pairs, outcomes=out, settings=evaluate, sets=sets,
         more=of_paths,
     )  # fmt: skip
-    found = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())
-    return f"evaluate: {out.stem}: {found}"
+    summary = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())
+    return f"evaluate: {out.stem}: {summary}"

@@ -15,5 +15,5 @@ def main(reader, read, sets, *, records, positives, reading, out):
         records=records, positives=positives, reading=reading, outcomes=out,
         of_paths=reader.of_paths, settings=read, sets=sets,
     )  # fmt: skip
-    found = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())
-    return f"evaluate_reading: {out.parent.name} on {out.stem}: {found}"
+    summary = ", ".join(f"{count:,} questions of {name}" for name, count in counts.items())
+    return f"evaluate_reading: {out.parent.name} on {out.stem}: {summary}"

@@ -8,8 +8,8 @@ def main(source, *, sources, out):
     from eadpr.corpus.download import fetch
 
     new = fetch(source, sources=sources, out=out)
-    said = f"fetch: {sum(file.url is not None for file in source.files)} of {len(source.files)} files downloaded"
+    summary = f"fetch: {sum(file.url is not None for file in source.files)} of {len(source.files)} files downloaded"
     if not new:
-        return said
+        return summary
     pins = sources / "pins.json"
-    return f"fetch: recorded sha256 and size of {', '.join(new)} in {pins}; commit it to git\n{said}"
+    return f"fetch: recorded sha256 and size of {', '.join(new)} in {pins}; commit it to git\n{summary}"

@@ -12,8 +12,8 @@ def main(positives, sets, *, records, ranking, out):
     from eadpr.supervision.positives import find_positives
 
     count = find_positives(records, ranking, out, positives=positives, sets=sets)
-    said = files.read_json(out / "report.json")["train"]
+    report = files.read_json(out / "report.json")["train"]
     note = ""
-    if lacking := said["given_positives_hold_no_answer"]:
-        note = f"; the given positives of {lacking:,} of {said['questions']:,} training questions hold no answer"
+    if lacking := report["given_positives_hold_no_answer"]:
+        note = f"; the given positives of {lacking:,} of {report['questions']:,} training questions hold no answer"
     return f"positives: {count:,} positive passages{note}"

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from types import SimpleNamespace
 from typing import Self
 
 import numpy as np
@@ -133,7 +134,14 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     for metric in CONTROLLED:
         assert measures[metric].values.mean() == pytest.approx(0.5, abs=0.1), metric
         assert len(measures[metric].values) > 0.95 * COUNT, metric
-    alone = share_longer(*inputs[:3], "toy/dev", "gold", list(AWARENESS))
+    settings = SimpleNamespace(strategy="gold", annotated=False)
+    alone = share_longer(*inputs[:3], "toy/dev", settings, list(AWARENESS))
     expected = {metric: pytest.approx(measures[metric].values.mean()) for metric in CONTROLLED if metric in measures}
     assert alone == expected
-    assert share_longer(*inputs[:3], "toy/dev", "gold", ["aa", "top1"]) == {}
+    assert share_longer(*inputs[:3], "toy/dev", settings, ["aa", "top1"]) == {}
+    rows = tables.read(tmp_path / "positives.parquet", Positive)
+    annotated = [row._replace(gold=row.gold if row.question_id == "q0" else None) for row in rows]
+    tables.write(tmp_path / "positives.parquet", Positive, annotated)
+    settings.annotated = True
+    shares = share_longer(*inputs[:3], "toy/dev", settings, ["controlled_aa"])
+    assert shares == {"controlled_aa": measures["controlled_aa"].values[0]}, "of the pair that is probed"

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.publishing
 def test_the_scripts_run(tmp_path, monkeypatch, capfd):
     publish(make(tmp_path), tmp_path / "published", vectors=True)
     model, rows = tmp_path / "random" / "passage_encoder", tmp_path / "rows.jsonl"
-    row = {"answers": ["london"], "text": "W1 w2 w3. W3 w4 london. W5 w6 w7."}
-    rows.write_text("".join(json.dumps(row | {"question": f"was w{i}?", "title": f"T{i}"}) + "\n" for i in range(1, 8)))
+    row = {"answers": ["london"], "text": "W1 w2 w3. W3 w4 london. W5\u2028w6 w7."}
+    lines = [row | {"question": f"was w{i}?", "title": f"T{i}"} for i in range(1, 8)]
+    rows.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
     shutil.copy(ROOT / "params.yaml", tmp_path)
     monkeypatch.chdir(tmp_path)
     for name, *words in (

@@ -340,6 +340,7 @@ def test_the_command_prints_a_model_per_row(tmp_path, monkeypatch):
     monkeypatch.setattr("eadpr.library.scorers.bm25", lambda corpus: seen.extend(corpus) or by_length)
     write_rows(path, ROW, ROW | {"question": "Who was born?"}, NONE)
     assert run(*words).exit_code == 0
+    assert "--units has no row for BM25" in str(run(*words, "--units").exception)
     assert seen == [f"{row['title']} {row['text']}" for row in (ROW, NONE)], "each passage once, with its title"
 
 

@@ -234,6 +234,7 @@ def test_the_card_says_what_was_measured_and_trained_on(tmp_path, monkeypatch):
     assert (readme.data.license, "No licence is chosen" in readme.text) == ("other", True)
     warned, used, trained = (readme.text.index(part) for part in ("**Not for commercial use**", "## Use it", "Toys."))
     assert warned < used < trained
+    assert not card.FORBIDS.search("CC BY 4.0, commercial use is allowed")
     assert "Licences: toys CC BY-NC 4.0; " in readme.text
     assert "(licence cc-by-nc-4.0)" in readme.text
     assert "Of more: More toys. Licence: MIT." in readme.text

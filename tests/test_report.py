@@ -235,6 +235,7 @@ def test_aa_by_strategy_and_the_scores_behind_it(inputs):
     (["dpr", "eadpr"], {"eadpr": "absent"}, [("eadpr", "dpr")]),
     (["dpr", "eadpr"], {"eadpr": ["dpr", "bm25", "absent"]}, [("eadpr", "dpr"), ("eadpr", "bm25")]),
     (["dpr", "eadpr"], {"dpr": ["eadpr", "bm25"]}, [("dpr", "eadpr"), ("dpr", "bm25")]),
+    (["dpr", "eadpr"], {"dpr": "eadpr", "eadpr": ["dpr", "bm25"]}, [("dpr", "eadpr"), ("eadpr", "bm25")]),
     (["eadpr"], {}, []),
 ])  # fmt: skip
 def test_which_rows_are_compared(arms, compare, expected):

@@ -16,6 +16,7 @@ from tests.small_pipeline import ran
 from tests.test_study_page import REPORT
 
 pytestmark = pytest.mark.studies
+VERDICT = "**Verdict.** Yes: in one line\nand in another."
 DVC = '#!/bin/sh\nprintf "%s\\n" "$@" > words\nexit ${DVC_ENDS_WITH:-0}\n'
 
 
@@ -51,13 +52,13 @@ def study(name: str = "evidence", **options: object) -> str | None:
 
 
 def test_a_study_runs_in_a_copy_and_leaves_a_page_and_its_numbers(project):
-    (project / "data/collections/mine.yaml").write_text((project / "data/collections/squad-open.yaml").read_text())
+    (project / "data/collections/für mich.yaml").write_text((project / "data/collections/squad-open.yaml").read_text())
     model = small_collection.write_model(project.parent / "made") / "passage_encoder"
     study(collection="atlas", seeds=[4, 5], set_=["train.steps=7", f"base.model={model}"])
     words = (project / "words").read_text(encoding="utf-8").splitlines()
     assert words[:4] == ["exp", "run", "--temp", "-n"]
     assert words[4].startswith("evidence-atlas-")
-    assert words[5:7] == ["-C", "data/collections/mine.yaml"], "which git does not know yet"
+    assert words[5:7] == ["-C", "data/collections/für mich.yaml"], "which git does not know yet"
     assert {"++train.seed=4", "++train.steps=7"} < set(words)
     assert "++active.eadpr-5={repeats: eadpr, seed: 5, negatives: bm25, init: base}" in words
     assert not any(word.startswith(("++active.eadpr-2=", "++active.eadpr-4=")) for word in words)
@@ -75,10 +76,10 @@ def test_a_study_runs_in_a_copy_and_leaves_a_page_and_its_numbers(project):
 def test_the_verdict_of_the_author_stays(project):
     study()
     path = project / "docs/studies/atlas/evidence.md"
-    path.write_text(path.read_text(encoding="utf-8").replace(page.UNDECIDED, "**Verdict.** Yes."), encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8").replace(page.UNDECIDED, VERDICT), encoding="utf-8")
     study(seeds=[9])
     text = path.read_text(encoding="utf-8")
-    assert ("**Verdict.** Yes." in text, page.UNDECIDED in text, "--seed 9" in text) == (True, False, True)
+    assert (f"{VERDICT}\n\n" in text, page.UNDECIDED in text, "--seed 9" in text) == (True, False, True)
 
 
 def test_a_checkout_that_is_not_as_committed_is_named(project, monkeypatch):

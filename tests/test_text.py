@@ -72,7 +72,7 @@ def test_a_pattern_that_never_ends_is_named_and_in_no_text(monkeypatch):
     monkeypatch.setattr(answers, "SECONDS", 0)  # what was searched in vain is not searched again
     assert answers.answer_spans([pattern], "12", "regex") == [(0, 2)]
     with pytest.warns(UserWarning, match="takes more than"):
-        assert not any(answers.pattern_matches([pattern[:-1]], "1" * 60 + "x", whole=True))
+        assert not any(answers.pattern_matches([pattern[:-1]], "1" * 60 + "x", fullmatch=True))
 
 
 def test_golden_tokens():

@@ -88,7 +88,7 @@ def _noun(kind: str, name: str, rng: Random) -> str:
 def _share_names(kinds: dict[str, list[Entity]], rng: Random) -> list[tuple[Entity, Entity]]:
     """Give some entities the name of another and return the pairs."""
     alike = (("film", "book", 0), ("film", "book", 1), ("band", "product", 0), ("athlete", "musician", 0))
-    pairs = [(kinds[one][place], kinds[other][place]) for one, other, place in (*alike, ("writer", "architect", 0))]
+    pairs = [(kinds[kind][place], kinds[twin][place]) for kind, twin, place in (*alike, ("writer", "architect", 0))]
     chosen = [pair for pair in pairs if rng.random() < 0.6]
     for first, second in chosen:
         second.name, second.pronoun = first.name, first.pronoun

@@ -50,8 +50,8 @@ def fetch(source: Source, *, sources: Path, out: Path) -> list[str]:
     A download without a hash in params.yaml must be what `sources`/pins.json says of its address; a new one is entered
     there, and the return value names those. Everything is checked before `out` appears.
     """
-    known = read_json(sources / PINS) if (sources / PINS).exists() else {}
-    pins = {url: Pin(**pin) for url, pin in known.items()}
+    raw_pins = read_json(sources / PINS) if (sources / PINS).exists() else {}
+    pins = {url: Pin(**pin) for url, pin in raw_pins.items()}
     for file in source.files:
         if file.path is not None:
             path = sources / file.path

@@ -56,12 +56,12 @@ CLOSED = ({"yes"}, {"no"})
 
 
 @contextmanager
-def gathering(connection: engine.Connection, odd: OddRows, *, own: bool) -> Iterator[Gathered]:
-    """Yield what takes questions in the block; `write_records` finds them after it. `own` for a user's own format."""
+def gathering(connection: engine.Connection, odd: OddRows, *, own_format: bool) -> Iterator[Gathered]:
+    """Yield what takes questions in the block; `write_records` finds them after it. `own_format`: of a user's files."""
     with ExitStack() as stack:
         filled = {"asked": ASKED, "named": NAMED, "pointed": POINTED}
         add = {name: stack.enter_context(engine.filling(connection, name, row)) for name, row in filled.items()}
-        gathered = Gathered(connection, own, odd, add)
+        gathered = Gathered(connection, own_format, odd, add)
         yield gathered
     odd.check("questions left out", gathered.rows["asked"])
     odd.check("answers left out", gathered.rows["answers"])
@@ -140,14 +140,14 @@ def write_records(
         raise RowError(place, f"question id {excerpt(twice['id'])}", "stands twice; ids must be unique")
     connection.execute(SQL["found"])
     _check_annotations(connection, odd)
-    own = 0 if settings.keep_own_documents else engine.value(connection, SQL["own"])
+    own_count = 0 if settings.keep_own_documents else engine.value(connection, SQL["own"])
     unheld = find_unheld(connection)
     connection.execute(SQL["met"])
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
     for name, (record, query) in _RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", record)
     count = append_missing(connection, folder / "passages.parquet")
-    counts = {"passages_from_contexts": count, "own_documents": own, **engine.first(connection, SQL["counts"])}
+    counts = {"passages_from_contexts": count, "own_documents": own_count, **engine.first(connection, SQL["counts"])}
     return counts | ({"unheld": unheld} if unheld else {})
 
 

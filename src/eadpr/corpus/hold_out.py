@@ -47,5 +47,5 @@ def hold_out(connection: engine.Connection, files: Sequence[tuple[File, Path]]) 
 
 
 def _empty(connection: engine.Connection, file: str) -> list[str]:
-    there = {row["split"] for row in engine.rows(connection, _SPLITS, {"file": file})}
-    return [split for split in _NEAREST if split not in there]
+    splits = {row["split"] for row in engine.rows(connection, _SPLITS, {"file": file})}
+    return [split for split in _NEAREST if split not in splits]

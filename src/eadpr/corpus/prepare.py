@@ -74,7 +74,7 @@ def prepare(
     odd = OddRows(settings.odd_rows)
     with new_folder(out) as folder, engine.connect() as connection:
         _write_passages(settings, files, columns, odd, folder, connection)
-        with gathering(connection, odd, own=own_format) as gathered:
+        with gathering(connection, odd, own_format=own_format) as gathered:
             _gather(files, gathered, _readers(source.format, files, columns, facts, paq))
         report = write_records(connection, folder, settings, files, odd) | {"odd_rows": odd.report}
         if columns:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import regex
 
 from eadpr.storage.records import Span, SupportingFact
-from eadpr.text.answers import FLAGS, tokens
+from eadpr.text.answers import FLAGS, nfd, tokens
 
 ROLES = ("positive", "negative", "hard_negative")
 LARGEST = 3.4e38  # of the numbers that the column of grades holds; that of offsets holds less than 2**31
@@ -137,8 +137,8 @@ class Row(NamedTuple):
 
     def value(self, name: str) -> Any:
         if name not in self.fields:
-            there = join_names(self.fields) or "none"
-            raise RowError(self.where, f"field {name!r}", f"is missing (it has {there}); add or rename it")
+            names = join_names(self.fields) or "none"
+            raise RowError(self.where, f"field {name!r}", f"is missing (it has {names}); add or rename it")
         return self.fields[name]
 
     def text(self, name: str, *, empty: bool = False) -> str:
@@ -226,7 +226,7 @@ def usable_answers(
             continue
         if kind == "regex":
             try:
-                regex.compile(answer, FLAGS)
+                regex.compile(nfd(answer), FLAGS)  # as it is matched
             except (regex.error, ValueError, RecursionError) as error:  # the latter for clashing flags, deep nesting
                 reason = f"is {excerpt(answer)}, not a valid regular expression: {error}"
                 raise RowError(where, field, reason) from None

@@ -33,7 +33,7 @@ class File(Section):
     source where that is `own` or `hotpot`); `contexts` (JSONL of question, answers, ctxs, the positives); `gold` (JSONL
     of question, passage_id, answer, answer_start); `gold_info` (NQ's gold pages; questions without passages get those
     cut from there); `ramdocs` (RAMDocs' JSONL: its documents of type correct are the positives, the others
-    near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title and type); `facts`
+    near-duplicates); `near_duplicates` (JSONL of text, question or question_id, and if wanted title); `facts`
     (JSONL of sub_label, obj_label, uuid, of the relation that the name says: P19.jsonl); `entity_questions` (JSON of
     question, answers, as P19.dev.json, or a zip of such); `paq` (PAQ's metadata). The last three name their own sets.
     """

@@ -20,7 +20,7 @@ from eadpr.storage.records import PairScore
 from eadpr.supervision.config import Strategy
 
 POSITIVE = "positive"
-SYMBOLS = {POSITIVE: "p⁺", "masked": "p′", "distractor": "p*"}  # of forms; placebos are p°
+SYMBOLS = dict.fromkeys(("distractor", *get_args(Strategy)), "p*") | {POSITIVE: "p⁺", "masked": "p′"}  # placebos: p°
 
 
 class Compared(NamedTuple):

@@ -64,11 +64,11 @@ def run(
 def ranking_values(
     questions: MeasuredQuestions, records: Path, positives: Path, ranking: Path, settings: Evaluate
 ) -> dict[str, Values]:
-    asked, ids = list(questions.records(records)), questions.ids
-    judge = metrics.load_judge(records, positives / "positives.parquet", asked)
+    question_records, ids = list(questions.records(records)), questions.ids
+    judge = metrics.load_judge(records, positives / "positives.parquet", question_records)
     rankings = read_rankings(ranking / "evaluate.parquet", ids.to_pylist())
-    judged = metrics.judge_rankings(judge, asked, rankings, depth=settings.depth)
-    return retrieval_values(judged, settings) | _counts(asked, judged)
+    judged = metrics.judge_rankings(judge, question_records, rankings, depth=settings.depth)
+    return retrieval_values(judged, settings) | _counts(question_records, judged)
 
 
 def retrieval_values(judged: metrics.Judgements, settings: Evaluate) -> dict[str, Values]:
@@ -99,8 +99,8 @@ def evidence_values(sentences: Path, positives: Path, ids: pa.Array) -> dict[str
         if spans := gold.get((sentence.question_id, sentence.passage_id)):
             values[row_of[sentence.question_id]] = len(overlapping([Span(sentence.start, sentence.end)], spans))
     annotated = sorted({row_of[question_id] for question_id, _ in gold if question_id in row_of}) if first else []
-    named = zip(awareness.POINTING, (values, {row: values.get(row, 0) for row in annotated}), strict=True)
-    return {name: Values(np.array([*hits]), np.array([*hits.values()], np.float64)) for name, hits in named if hits}
+    items = zip(awareness.POINTING, (values, {row: values.get(row, 0) for row in annotated}), strict=True)
+    return {name: Values(np.array([*hits]), np.array([*hits.values()], np.float64)) for name, hits in items if hits}
 
 
 def _counts(questions: Sequence[Question], judged: metrics.Judgements) -> dict[str, Values]:

@@ -109,8 +109,8 @@ def evaluate_evidence(
     names = dict.fromkeys([*sets.learnt, *sets.evaluate])
     members = {name: set(questions.read_question_ids(records / "question_sets.parquet", [name])) for name in names}
     rows = [row for row in tables.rows(evidence, Evidence) if row.strategy == STRATEGY]
-    asked = set().union(*members.values())
-    pairs = read_annotated_pairs(records, positives / "positives.parquet", evidence, asked) if rows else ()
+    question_ids = set().union(*members.values())
+    pairs = read_annotated_pairs(records, positives / "positives.parquet", evidence, question_ids) if rows else ()
     choices = [(pair.question.id, measure_pair(pair, row)) for pair, row in zip(pairs, rows, strict=True)]
     result, count = {}, 0
     for name, ids in members.items():

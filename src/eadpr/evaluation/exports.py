@@ -26,15 +26,15 @@ def export(ranking: Path, records: Path, positives: Path, out: Path, *, sets: Se
     wrong. They are of the ranked questions, or with `sets` of theirs; the unranked count as wrong, as in the report.
     """
     ranked = set(tables.read(ranking, Ranked, ["question_id"])["question_id"].to_pylist())
-    wanted = set(read_question_ids(records / "question_sets.parquet", sets)) if sets else ranked
-    if sets and ranked.isdisjoint(wanted):
+    selected_ids = set(read_question_ids(records / "question_sets.parquet", sets)) if sets else ranked
+    if sets and ranked.isdisjoint(selected_ids):
         raise ValueError(f"{ranking} ranks no question of {', '.join(sets)}; give the ranking of these questions")
-    asked = list(read_questions(records / "questions.parquet", ranked | wanted))
-    judge = load_judge(records, positives, asked)
+    questions = list(read_questions(records / "questions.parquet", ranked | selected_ids))
+    judge = load_judge(records, positives, questions)
     tag = "_".join(ranking.absolute().parent.name.split())
     run, by_id, by_answer = lines = [], [], []
-    for question, rows in zip(asked, read_rankings(ranking, judge.relevant), strict=True):
-        if question.id in wanted:
+    for question, rows in zip(questions, read_rankings(ranking, judge.relevant), strict=True):
+        if question.id in selected_ids:
             ids = [row.passage_id for row in rows]
             run += [f"{question.id} Q0 {row.passage_id} {row.rank} {score!s} {tag}" for row, score in fall(rows)]
             by_id += [f"{question.id} 0 {i} {grade:g}" for i, grade in judge.relevant[question.id].items()]

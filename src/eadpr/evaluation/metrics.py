@@ -69,11 +69,11 @@ def load_judge(records: Path, positives: Path, questions: Sequence[Question]) ->
     """
     ids = pa.array([question.id for question in questions], pa.string())
     table = tables.read(positives, Positive, ["question_id", "passage_id", "source"])
-    wanted = pc.and_(pc.equal(table["source"], GIVEN), pc.is_in(table["question_id"], value_set=ids))
-    given = table.filter(wanted).to_pandas().groupby("question_id")["passage_id"].agg(list).to_dict()
+    mask = pc.and_(pc.equal(table["source"], GIVEN), pc.is_in(table["question_id"], value_set=ids))
+    given_passages = table.filter(mask).to_pandas().groupby("question_id")["passage_id"].agg(list).to_dict()
     relevant, graded = {}, grades(records)
     for question in questions:
-        ungraded = dict.fromkeys([*(question.hops or ()), *given.get(question.id, ())], 1.0)
+        ungraded = dict.fromkeys([*(question.hops or ()), *given_passages.get(question.id, ())], 1.0)
         relevant[question.id] = ungraded | graded.get(question.id, {})
     return Judge(PassageStore(records / "passages.parquet"), relevant)
 

@@ -52,14 +52,14 @@ class MeasuredQuestions(NamedTuple):
 def load_questions(records: Path, names: Sequence[str]) -> MeasuredQuestions:
     """Load the questions of the sets with these names."""
     members = {name: read_question_ids(records / "question_sets.parquet", [name]) for name in names}
-    ids = {name: pa.array(of_set, pa.string()) for name, of_set in members.items()}
+    ids = {name: pa.array(set_ids, pa.string()) for name, set_ids in members.items()}
     table = tables.read(records / "questions.parquet", Question, ["id", "question", "type", "relation"])
     table = table.filter(pc.is_in(table["id"], value_set=pa.concat_arrays(ids.values()))).combine_chunks()
     types = pa.array(map(question_type, table["question"].to_pylist()), pa.string())
     table = pa.table([table["id"], types, table["type"], table["relation"]], names=["question_id", *GROUPS])
     order = table["question_id"].chunk(0)
     return MeasuredQuestions(
-        table, {name: np.sort(pc.index_in(of_set, value_set=order).to_numpy()) for name, of_set in ids.items()}
+        table, {name: np.sort(pc.index_in(set_ids, value_set=order).to_numpy()) for name, set_ids in ids.items()}
     )
 
 

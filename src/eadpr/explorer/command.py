@@ -22,5 +22,5 @@ def main(
     if browse:
         webbrowser.open(out.absolute().as_uri())
     pages = ", ".join(map(str, sorted(Path("reports").glob("*.html"))))
-    whole = f"your own pages: {pages}" if pages else "`make repro` makes the page of all in about ten minutes"
-    return f"demo: {out}, {len(details)} questions; {whole}"
+    hint = f"your own pages: {pages}" if pages else "`make repro` makes the page of all in about ten minutes"
+    return f"demo: {out}, {len(details)} questions; {hint}"

@@ -105,11 +105,11 @@ def _measures(
     }
 
 
-def _make_overview(name: str, measured: MeasuredRows, settings: ReportArms) -> dict[str, Any]:
+def _make_overview(name: str, measures: MeasuredRows, settings: ReportArms) -> dict[str, Any]:
     """Return means and differences with intervals, as the report has them."""
 
     def read(row: str, metric: str) -> list[pd.DataFrame]:
-        return measured.outcomes[row].of_trainings(name, metric)
+        return measures.outcomes[row].of_trainings(name, metric)
 
     def estimate(pairs: list[tuple[str, str | None]]) -> list[dict[str, list[float]]]:
         """Return by metric estimate, bounds and number of questions, for each row alone or with another."""

@@ -61,17 +61,17 @@ def round_score(score: float) -> float:
 
 def details(
     inputs: ExploreInputs,
-    shown: Sequence[str],
+    names: Sequence[str],
     questions: Sequence[Question],
     rankings: Sequence[RankedPassages],
     settings: ReportArms,
     numbers: dict[str, int],
 ) -> Iterator[dict[str, Any]]:
-    """Yield each question's details, in order; `shown` names `rankings`, `numbers` gets each passage's by first use."""
+    """Yield each question's details in order; `names` are the rankings', `numbers` gets each passage's by first use."""
     judge = load_judge(inputs.records, inputs.positives / "positives.parquet", questions)
     store, relevant, ids, matcher = judge.store, judge.relevant, judge.relevant.keys(), AnswerMatcher()
     positives = _read_positives(inputs, ids, settings.strategy)
-    scores = _read_scores([inputs.pairs / f"{name}.parquet" for name in shown], ids)
+    scores = _read_scores([inputs.pairs / f"{name}.parquet" for name in names], ids)
     for question in questions:
         ranked = [ranking.get(question.id, []) for ranking in rankings]
         passages = dict.fromkeys(passage for ranking in ranked for passage, *_ in ranking)
@@ -90,7 +90,7 @@ def details(
             ids_and_scores = {"passage": numbers[passage], "answers": edges[passage], "scores": by_form}
             shown_positives.append(ids_and_scores | positive)
         yield {
-            "ranked": [[[numbers[passage], score, *found] for passage, score, found in ranking] for ranking in ranked],
+            "ranked": [[[numbers[passage], score, *match] for passage, score, match in ranking] for ranking in ranked],
             "hits": [[numbers[i], edges[i]] for i, hit in zip(passages, hits, strict=True) if hit],
             "relevant": sorted(numbers[i] for i in relevant[question.id] if i in passages),
             "positives": shown_positives,

@@ -70,8 +70,8 @@ def _measure(metric: str, scored: Scored, questions: Sequence[str], resamples: i
         if above not in variants or below not in variants:
             continue
         (high, input_above), (low, input_below) = variants[above], variants[below]
-        _, whole = variants[POSITIVE]
-        if input_below == whole or (above != POSITIVE and input_above == whole):
+        _, input_positive = variants[POSITIVE]
+        if input_below == input_positive or (above != POSITIVE and input_above == input_positive):
             cut += 1
         else:
             differences.append(high - low)

@@ -29,6 +29,8 @@ def main(
     from eadpr.library import units as measured_units
     from eadpr.library.texts import distractors, read_rows
 
+    if units and bm25:
+        raise ValueError("--units has no row for BM25; ask for --bm25 in a run without it")
     for name in models:  # before a QA model looks for evidence
         if (kind := scorers.check_loadable(name)) != scorers.VECTORS:
             typer.echo(f"{name} is scored as a {kind}", err=True)

@@ -43,8 +43,8 @@ def check_loadable(model: str | Path) -> str:
     except ValueError:  # which names the first of other classes alone
         files = _Files(str(model), None, str(model))
         kinds = {str(module.get("type")) for module in files.read("modules.json", list[dict[str, Any]]) or []}
-        others = {kind for kind in kinds if not kind.startswith("sentence_transformers.") or kind.endswith(".Router")}
-        if others != {"pylate.models.Dense.Dense"} or (files.read(MODEL, dict) or {}).get("model_type") != "ColBERT":
+        refused = {kind for kind in kinds if not kind.startswith("sentence_transformers.") or kind.endswith(".Router")}
+        if refused != {"pylate.models.Dense.Dense"} or (files.read(MODEL, dict) or {}).get("model_type") != "ColBERT":
             raise
         kind = CLASSES["ColBERT"]  # sentence-transformers takes PyLate's layer for its own, and refuses other classes
     try:
@@ -96,13 +96,13 @@ def load_encoders(name: str, settings: EncoderSettings | None = None) -> encoder
     Raises ValueError for a model that makes neither one vector of a text nor one of each token.
     """
     folder, two_sided = Path(name), has_two_sides(name)
-    own = encoder.settings_of(folder) if two_sided else read_description(name).settings
-    settings = settings or AUTO.model_copy(update={"unit": own.unit})
+    model_settings = encoder.settings_of(folder) if two_sided else read_description(name).settings
+    settings = settings or AUTO.model_copy(update={"unit": model_settings.unit})
     if two_sided:  # whether its two sides are one encoder is what an arm says of itself
-        settings = settings.model_copy(update={"shared": own.shared})
+        settings = settings.model_copy(update={"shared": model_settings.shared})
         return encoder.load_pair(folder, settings).to(machine.device())
-    one = encoder.load_pretrained(name, settings, setting="the model").eval()
-    return encoder.Encoders(one, one).to(machine.device())
+    text_encoder = encoder.load_pretrained(name, settings, setting="the model").eval()
+    return encoder.Encoders(text_encoder, text_encoder).to(machine.device())
 
 
 def encoder_scorer(encoders: encoder.Encoders, join: str | None) -> Scorer:

@@ -35,9 +35,9 @@ def find_collection(data: Path, name: str) -> Path:
     """Return the collection's folder; raises ValueError where it was not measured."""
     available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
     if name not in available:
-        file, known = data / "collections" / f"{name}.yaml", ", ".join(available) or "none"
+        file, names = data / "collections" / f"{name}.yaml", ", ".join(available) or "none"
         advice = f"`dvc exp run -S collection={name}` does it" if file.is_file() else f"there is no {file}"
-        raise ValueError(f"the collection {name!r} was not measured (measured: {known}); {advice}")
+        raise ValueError(f"the collection {name!r} was not measured (measured: {names}); {advice}")
     return data / name
 
 
@@ -90,8 +90,8 @@ def write_text(passages: Iterable[RankedPassage], *, bold: bool) -> str:
     lines = []
     for row in passages:
         start, end, *_ = row.sentence or (0, 0)
-        before, best, after = map(escape, (row.text[:start], row.text[start:end], row.text[end:]))
-        text = f"{before}{first}{best}{last}{after}" if best else after
+        prefix, best, suffix = map(escape, (row.text[:start], row.text[start:end], row.text[end:]))
+        text = f"{prefix}{first}{best}{last}{suffix}" if best else suffix
         lines.append(f"{row.rank}  {row.score:.4f}  {escape(row.title)}  [{escape(row.id)}]\n{text}\n")
     return "\n".join(lines)
 

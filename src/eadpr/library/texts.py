@@ -26,7 +26,7 @@ from eadpr.supervision.manifest import MANIFEST, Manifest, Model, Prompt, read_m
 from eadpr.supervision.pairs import Pair
 from eadpr.supervision.probed import mask_answers
 
-Rows = Iterable[Mapping[str, Any]]
+Rows = Iterable[Any] | Path  # of what `as_rows` reads
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
 INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
 SENTENCES = ("placebo", "placebo_second")
@@ -173,8 +173,8 @@ def as_rows(rows: Any) -> Iterator[Row]:
 def as_texts(rows: Any) -> list[Texts]:
     """Return what `distractors` made, or what it makes of rows."""
     rows = list(rows) if isinstance(rows, Iterator | list | tuple) else rows
-    made = isinstance(rows, list) and all(isinstance(row, Texts) for row in rows)
-    return rows if made else list(distractors(rows))
+    are_texts = isinstance(rows, list) and all(isinstance(row, Texts) for row in rows)
+    return rows if are_texts else list(distractors(rows))
 
 
 def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair, list[Evidence]]]:

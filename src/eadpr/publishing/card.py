@@ -25,7 +25,7 @@ from eadpr.training.config import NO_PROMPTS
 from eadpr.training.encoder import TextEncoder
 
 TEMPLATE = Path(__file__).with_name("card.md")
-FORBIDS = re.compile(r"\bNC\b|\bnc\b|[Nn]on-?commercial|commercial use")
+FORBIDS = re.compile(r"\bNC\b|\bnc\b|[Nn]on-?commercial|\bnot? (?:for )?commercial use")
 
 
 def describe_arm(
@@ -65,9 +65,9 @@ def describe_sources(collection: str) -> str:
         return embedded if collection == "atlas" else "a user's own, which does not state its licence."
     lines = path.read_text(encoding="utf-8").removeprefix(SCHEMA).splitlines()
     text = " ".join(line.lstrip("# ") for line in takewhile(lambda line: line.startswith("#"), lines))
-    others = [name for name in dict.fromkeys(re.findall(r"as for ([\w-]+)", text)) if name != collection]
+    references = [name for name in dict.fromkeys(re.findall(r"as for ([\w-]+)", text)) if name != collection]
     parts = [text or f"a user's own; {path} does not state its licence."]
-    return " ".join([*parts, *(f"Of {name}: {describe_sources(name)}" for name in others)])
+    return " ".join([*parts, *(f"Of {name}: {describe_sources(name)}" for name in references)])
 
 
 def measure_table(outcomes: Path, arm: str, report: Mapping[str, Any], sets: list[str]) -> str:
@@ -75,12 +75,12 @@ def measure_table(outcomes: Path, arm: str, report: Mapping[str, Any], sets: lis
     one for BM25 and, if they are active, for what the report compares the arm with and for the untrained encoder."""
     settings = Report(**{name: report[name] for name in Report.model_fields})
     head, columns = ["%"], []
-    others = [*(settings.references(arm) or [settings.baseline]), UNTRAINED]
-    active = [row for row in others if row in report["trainings"]]
+    references = [*(settings.references(arm) or [settings.baseline]), UNTRAINED]
+    active = [row for row in references if row in report["trainings"]]
     for name, row in product(sets, dict.fromkeys([arm, *active, BM25])):
         table = Outcomes([outcomes / f"{row}.parquet"])
         sides = ((table.of_trainings(name, metric), [], False) for metric in settings.columns)
-        intervals = [measured and measured.interval for measured in compare(sides, settings)]
+        intervals = [difference and difference.interval for difference in compare(sides, settings)]
         most = max((interval.n for interval in intervals if interval), default=0)
         head.append(f"{row}, {name} ({counted(most, 'question')})")
         columns.append([markdown.bounded(interval) if interval else markdown.NONE for interval in intervals])

@@ -28,8 +28,8 @@ def publish(
     about = card.describe_arm(values, source, arm, name=to.name, license=license)
     write_card = partial(card.write_card, about, source, vectors=vectors, commit=provenance.commit())
     folder.publish(arm, source, to, vectors=vectors, card=write_card)
-    kept = ", as it began: no validation was better than the first" if find_unmoved(source / "training", [arm]) else ""
-    return f"publish: {arm} of {source.name} in {to}{kept}; for the card's code, FOLDER is {str(to.resolve())!r}"
+    note = ", as it began: no validation was better than the first" if find_unmoved(source / "training", [arm]) else ""
+    return f"publish: {arm} of {source.name} in {to}{note}; for the card's code, FOLDER is {str(to.resolve())!r}"
 
 
 def convert_checkpoint(

@@ -45,7 +45,7 @@ def exact_match(prediction: str, answers: Sequence[str], kind: str = "string") -
     prediction is never right, even if an answer's normal form is empty."""
     if kind == "regex":
         text = nfd(prediction.strip())
-        return bool(text) and any(pattern_matches(answers, text, whole=True))
+        return bool(text) and any(pattern_matches(answers, text, fullmatch=True))
     return bool(prediction.strip()) and exact_match_normal(prediction) in map(exact_match_normal, answers)
 
 
@@ -142,8 +142,8 @@ def read_golds(records: Path, positives: Path, ids: Collection[str]) -> Iterator
     Supporting facts are those in HotpotQA's file, also sentences that the corpus lacks, as the official script counts
     them; for other questions they are the sentences with gold evidence. Pages go by id, since titles may be equal.
     """
-    wanted, origins = frozenset(ids), tables.rows(records / "origins.parquet", Origin)
-    facts = {origin.question_id: origin.facts for origin in origins if origin.question_id in wanted and origin.facts}
+    id_set, origins = frozenset(ids), tables.rows(records / "origins.parquet", Origin)
+    facts = {origin.question_id: origin.facts for origin in origins if origin.question_id in id_set and origin.facts}
     support: defaultdict[str, set[Sentence]] = defaultdict(set)
     for pair in pairs.read_pairs(records, positives, [i for i in ids if i not in facts]):
         sentences = spans.overlapping(spans.sentences_of(pair.passage), pair.gold or [])

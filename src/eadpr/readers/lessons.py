@@ -79,8 +79,8 @@ def find_answers(question: Question, path_input: Input, path: PathRows, passages
     tokens: dict[tuple[int, int] | None, None] = {}
     for place, row in enumerate(path):
         text = passages.text(row)
-        found = {span for answer in question.answers for span in answer_spans([answer], text, question.answer_kind)}
-        tokens |= {path_input.span(place, span): None for span in sorted(found)}
+        matches = {span for answer in question.answers for span in answer_spans([answer], text, question.answer_kind)}
+        tokens |= {path_input.span(place, span): None for span in sorted(matches)}
     tokens.pop(None, None)
     return list(tokens)
 

@@ -61,12 +61,12 @@ def tables_of_paths(
     means = means[means["metric"].isin(PATH_METRICS) & means["by"].isin(["", "hop_type"])]
     parts = []
     for name in sets:
-        of_set = means[means["question_set"] == name]
-        for kind, group in of_set.groupby("group"):
+        set_means = means[means["question_set"] == name]
+        for kind, group in set_means.groupby("group"):
             n = f"{group['n'].iloc[0]:,.0f}"
             parts.append(f"{KINDS.get(kind, kind)} (n={n}):" if kind else f"## {name}: {n} questions")
             parts.append(md.pivot(group, ["%"], [*rows], PATH_METRICS))
-        if len(of_set):
+        if len(set_means):
             compared = comparisons(measures.outcomes, pairs, name, PATH_METRICS)
             parts += difference_table(compared, PATH_METRICS, sampling)
     return parts

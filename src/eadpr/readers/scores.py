@@ -121,8 +121,8 @@ def supporting(scores_S: np.ndarray, sentences: Sentences) -> list[tuple[int, in
 
     The likeliest of each passage is added, since all support the answer. Sentences without a token are left out.
     """
-    numbers, there = sentences.numbers, np.flatnonzero(sentences.there_S).tolist()
-    chosen = {i for i in there if scores_S[i] > 0}
-    for place in {numbers[i][0] for i in there}:
-        chosen.add(max((i for i in there if numbers[i][0] == place), key=lambda i: (scores_S[i], -i)))
+    numbers, present = sentences.numbers, np.flatnonzero(sentences.there_S).tolist()
+    chosen = {i for i in present if scores_S[i] > 0}
+    for place in {numbers[i][0] for i in present}:
+        chosen.add(max((i for i in present if numbers[i][0] == place), key=lambda i: (scores_S[i], -i)))
     return [numbers[i] for i in sorted(chosen)]

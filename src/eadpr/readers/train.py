@@ -72,10 +72,10 @@ def train_reader(
 
 def task(examples: Examples, terms: Callable[[Any], dict[str, Tensor]], settings: Reader) -> loop.Task:
     """Return the training task; `terms` gives scalars of an example, and their `loss` is minimised."""
-    asked = epochs(np.ones(len(examples), np.int64), size=settings.batch_size, seed=settings.seed)
+    schedule = epochs(np.ones(len(examples), np.int64), size=settings.batch_size, seed=settings.seed)
 
     def lesson(step: int) -> list[Any]:
-        epoch, batch = asked(step)
+        epoch, batch = schedule(step)
         return [examples(i, epoch) for i, _ in batch]
 
     def backward(state: TrainingState, lesson: list[Any]) -> dict[str, float]:

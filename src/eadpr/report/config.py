@@ -66,7 +66,7 @@ class ReportArms(Report):
 
     `trainings` maps each arm, in order, to its trainings: itself, then those with other seeds. `fused` names rankings
     made of two, or of paths; `one_hop` maps a ranking of paths to the arm of its examples. `of_paths` names readers of
-    paths. `strategy` is probe's. `bases` are the first encoders' models, `seeds` those of the trainings.
+    paths. `strategy`, `annotated`: probe's. `bases` are the first encoders' models, `seeds` those of the trainings.
     """
 
     trainings: dict[str, list[str]] = Field(min_length=1)
@@ -76,6 +76,7 @@ class ReportArms(Report):
     reading: MeasuredBy
     of_paths: list[str]
     strategy: Strategy
+    annotated: bool
     bases: list[str]
     seeds: list[int]
 
@@ -87,10 +88,13 @@ class ReportArms(Report):
 
     def pair(self, names: Sequence[str], rows: Collection[str], baseline: str | None = None) -> Pairs:
         """Pair each name with others of `rows`, no two of them twice: those of `compare`, else the baseline."""
-        pairs = []
+        pairs: Pairs = []
         for name in names:
             references = [row for row in self.references(name) if row in rows] or [baseline or self.baseline]
-            pairs += [(name, row) for row in references if row in rows and name not in (row, *self.references(row))]
+            for row in references:
+                repeated = (row, name) in pairs if row in self.references(name) else name in self.references(row)
+                if row in rows and row != name and not repeated:
+                    pairs.append((name, row))
         return pairs
 
     @property

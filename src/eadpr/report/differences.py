@@ -62,8 +62,8 @@ def compare(sides: Iterable[Sides], sampling: Sampling) -> list[Difference | Non
         p = None
         if second:
             p = paired_randomisation(*pair, counts=counts, resamples=sampling.resamples, seed=sampling.seed)
-        other = pair[1] if second else np.zeros_like(pair[0])
-        both = paired_bootstrap(pair[0], other, counts=counts, **options).both
+        reference = pair[1] if second else np.zeros_like(pair[0])
+        both = paired_bootstrap(pair[0], reference, counts=counts, **options).both
         results[-1] = Difference(bound_equals(both, sampling.confidence, lowest), p)
     for key, group in single.items():
         counts, values = np.frombuffer(key, np.int64), np.array([differences for *_, differences in group])
@@ -111,9 +111,9 @@ def difference_table(rows: Iterable[Comparison], metrics: Sequence[str], samplin
     intro = (
         f"Differences in percentage points with {100 * sampling.confidence:g} % intervals ({sampling.resamples:,}"
         " resamples), over the questions that have a value on both sides. Where both sides have several trainings, as"
-        " many of each, intervals are over trainings and questions (two-way bootstrap), and * stands where the interval"
-        f" is on one side of 0 and p below {level:.2g} in the paired randomisation test over questions, with Holm's"
-        f" correction over the table ({len(tested)} in all). Elsewhere they are over questions alone (paired"
-        " bootstrap), without stars: these say nothing of other trainings."
+        " many of each, or one side has no seed (BM25, untrained), intervals are over trainings and questions (two-way"
+        f" bootstrap), and * stands where the interval is on one side of 0 and p below {level:.2g} in the paired"
+        f" randomisation test over questions, with Holm's correction over the table ({len(tested)} in all). Elsewhere"
+        " they are over questions alone (paired bootstrap), without stars: these say nothing of other trainings."
     )
     return [intro, md.table(["difference", *map(md.title, metrics)], body)]

@@ -11,9 +11,9 @@ from eadpr.runtime import files
 def remove_inactive(inputs: ReportInputs, settings: ReportArms) -> list[Path]:
     """Delete what the report does not show from the folders that it reads, and return the paths."""
     active = {inputs.outcomes / f"{name}.parquet" for name in chain.from_iterable(settings.rows.values())}
-    for kind, measured, suffix in (("robustness", settings.robustness, ""), ("reading", settings.reading, ".parquet")):
-        names = chain.from_iterable(measured.trainings.values())
-        active |= {inputs.outcomes / kind / by / f"{name}{suffix}" for by, name in product(measured.by, names)}
+    for kind, section, suffix in (("robustness", settings.robustness, ""), ("reading", settings.reading, ".parquet")):
+        names = chain.from_iterable(section.trainings.values())
+        active |= {inputs.outcomes / kind / method / f"{name}{suffix}" for method, name in product(section.by, names)}
     deleted = delete_others(inputs.outcomes, active)
     for folder in (inputs.pairs, inputs.training, inputs.negatives, inputs.examples):
         deleted += delete_inactive_rows(folder, settings)

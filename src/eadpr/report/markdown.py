@@ -83,8 +83,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table that is also aligned as plain text: first column to the left, the rest to the right."""
     width, *widths = (max(map(len, column)) for column in zip(header, *rows, strict=True))
     lines = []
-    for first, *others in [header, *rows]:
-        cells = [first.ljust(width), *map(str.rjust, others, widths)]
+    for first, *rest in [header, *rows]:
+        cells = [first.ljust(width), *map(str.rjust, rest, widths)]
         lines.append(f"| {' | '.join(cells)} |")
-    rule = [":" + "-" * (width + 1), *("-" * (other + 1) + ":" for other in widths)]
+    rule = [":" + "-" * (width + 1), *("-" * (column_width + 1) + ":" for column_width in widths)]
     return "\n".join([lines[0], f"|{'|'.join(rule)}|", *lines[1:]])

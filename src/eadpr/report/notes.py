@@ -59,8 +59,8 @@ def read_validation(training: Path, arms: Sequence[str]) -> ComparedValidations 
     compared = {arm: log for arm, log in logs.items() if log.get("validation_pool") == pool}
     ranks = {arm: log["validation"]["average_rank"] for arm, log in compared.items()}
     log = next(iter(compared.values()))
-    others = [arm for arm in arms if arm not in compared]
-    return ComparedValidations(ranks, log["validation_questions"], log["validation_passages"], others)
+    excluded = [arm for arm in arms if arm not in compared]
+    return ComparedValidations(ranks, log["validation_questions"], log["validation_passages"], excluded)
 
 
 def note_few(counts: Mapping[str, Mapping[str, int]], sets: Sets) -> str:
@@ -97,9 +97,9 @@ def note_validation(training: Path, arms: Sequence[str]) -> list[str]:
         return []
     preferred, by_rank = validation.preferred, sorted(validation.ranks.items(), key=itemgetter(1))
     equal = 1 == len({*validation.ranks.values()}) < len(by_rank)
-    asked = counted(validation.questions, "held-out question")
+    question_count = counted(validation.questions, "held-out question")
     note = (
-        f"Validation prefers {'no arm' if equal else f'**{preferred}**'}: over {asked}, so many of"
+        f"Validation prefers {'no arm' if equal else f'**{preferred}**'}: over {question_count}, so many of"
         f" {validation.passages:,} passages stand above the positive on average:"
         f" {', '.join(f'{arm} {rank:.2f}' for arm, rank in by_rank)}."
     )

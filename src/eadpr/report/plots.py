@@ -15,23 +15,23 @@ LOSS = Path("plots/metrics/train/loss.tsv")  # within an arm's training log, as 
 
 
 def write_plots(
-    folder: Path, measured: MeasuredRows, settings: ReportArms, sets: Sequence[str], training: Path
+    folder: Path, measures: MeasuredRows, settings: ReportArms, sets: Sequence[str], training: Path
 ) -> None:
     trained = [*(name for names in settings.trainings.values() for name in names), *settings.one_hop]
     kinds = {"step": np.int64, "loss": np.float64}  # an arm of 0 steps has the header alone
     logs = (pd.read_csv(training / name / LOSS, sep="\t", dtype=kinds).assign(arm=name) for name in trained)
-    for name, points in (("topk", top_k_points(measured, sets)), ("loss", pd.concat(logs))):
+    for name, points in (("topk", top_k_points(measures, sets)), ("loss", pd.concat(logs))):
         text = points.to_csv(index=False, float_format="%.6f", lineterminator="\n")
         files.write_text(folder / f"{name}.csv", text)
 
 
-def top_k_points(measured: MeasuredRows, sets: Sequence[str]) -> pd.DataFrame:
+def top_k_points(measures: MeasuredRows, sets: Sequence[str]) -> pd.DataFrame:
     points = []
     for name in sets:
-        metrics = measured.rows[measured.rows["question_set"] == name]["metric"]
+        metrics = measures.rows[measures.rows["question_set"] == name]["metric"]
         metric = next(metric for metric in metrics if metric.startswith("mrr"))
         depth = int(metric.removeprefix("mrr"))
-        for row, outcomes in measured.outcomes.items():
+        for row, outcomes in measures.outcomes.items():
             ranks = [values["sums"].to_numpy() for values in outcomes.of_trainings(name, metric)]
             mean = np.mean([top_k_curve(reciprocal, depth) for reciprocal in ranks], axis=0)
             points += [(k, accuracy, row, name) for k, accuracy in enumerate(mean, start=1)]

@@ -30,10 +30,10 @@ MACRO = "macro"
 # with a `group` of its questions, or one of the constants above. A metric that only counts has no mean.
 KEYS = ["row", "question_set", "by", "group", "metric"]
 MEANS = " UNION ALL ".join(
-    f"""SELECT question_set, '{by}' AS "by", {group} AS "group", metric, avg(value::DOUBLE) AS mean, count(*) AS n,
+    f"""SELECT question_set, '{column}' AS "by", {group} AS "group", metric, avg(value::DOUBLE) AS mean, count(*) AS n,
         count(*) FILTER (WHERE value > 0) AS above, min({engine.POSITION}) AS place
     FROM outcomes LEFT JOIN positions USING (question_id) WHERE {group} IS NOT NULL GROUP BY ALL"""
-    for by, group in {"": "''", **{kind: f'"{kind}"' for kind in KINDS}}.items()
+    for column, group in {"": "''", **{kind: f'"{kind}"' for kind in KINDS}}.items()
 )
 
 

@@ -17,7 +17,7 @@ from eadpr.report.config import ReportArms, Rows
 from eadpr.report.differences import comparisons, difference_table
 from eadpr.report.summary import MACRO
 from eadpr.storage.questions import read_question_ids
-from eadpr.supervision.config import PLACEBOS, Strategy
+from eadpr.supervision.config import PLACEBOS
 from eadpr.supervision.probed import first_pairs_with_cuts, mask_answers
 
 COSINE = 1.001  # no score is larger, but for rounding
@@ -25,17 +25,19 @@ FEWEST = 30  # questions or pairs behind a table by kind
 
 
 def share_longer(
-    records: Path, positives: Path, distractors: Path, name: str, strategy: Strategy, metrics: Collection[str]
+    records: Path, positives: Path, distractors: Path, name: str, settings: ReportArms, metrics: Collection[str]
 ) -> dict[str, float]:
     """Return by controlled metric the share of pairs of the question set `name` in which the text that should score
     higher has more characters: chance of length alone, without any encoder. `positives`, `distractors` are tables."""
     controlled = [metric for metric in CONTROLLED if metric in metrics]
     if not controlled:
         return {}
-    variants = {strategy: "distractor"} | {placebo: placebo for placebo in PLACEBOS}
+    variants = {settings.strategy: "distractor"} | {placebo: placebo for placebo in PLACEBOS}
     longer = defaultdict(list)
     ids = read_question_ids(records / "question_sets.parquet", [name])
     for pair, texts_by_strategy in first_pairs_with_cuts(records, positives, distractors, [*variants], ids):
+        if settings.annotated and not pair.gold:
+            continue
         texts = {variants[removed]: text for removed, text in texts_by_strategy.items()}
         texts["masked"] = mask_answers(pair.passage.text, pair.question.answers, pair.question.answer_kind)
         for metric in controlled:

@@ -37,15 +37,15 @@ def run(
     """
     positives, distractors = inputs.positives / "positives.parquet", inputs.distractors / "distractors.parquet"
     evidence_positions = positions(inputs.records, positives, inputs.evidence, settings.strategy, sets.evaluate)
-    measured = load_rows(inputs.outcomes, settings.rows, sets.evaluate, evidence_positions)
-    means = measured.rows
-    by_row = {row: nest_means(of_row) for row, of_row in means.groupby("row", sort=False)}
+    measures = load_rows(inputs.outcomes, settings.rows, sets.evaluate, evidence_positions)
+    means = measures.rows
+    by_row = {row: nest_means(row_means) for row, row_means in means.groupby("row", sort=False)}
     passages = tables.count(inputs.records / "passages.parquet", Passage)
-    lower = {name: note_lower(name, measured.outcomes, settings, out.name) for name in sets.evaluate}
+    lower = {name: note_lower(name, measures.outcomes, settings, out.name) for name in sets.evaluate}
     validation = read_validation(inputs.training, [*settings.trainings])
     trained = [arm for arm in settings.trainings if arm != UNTRAINED] or [UNTRAINED]
     best = validation.preferred if validation else trained[-1]
-    summaries = {name: sentences(name, means, measured.outcomes, settings, best) for name in sets.evaluate}
+    summaries = {name: sentences(name, means, measures.outcomes, settings, best) for name in sets.evaluate}
     records = files.read_json(inputs.records / "report.json")
     warnings = [f"{records['unheld']}."] if records.get("unheld") else []
     if few := note_few(records["sets"], sets):
@@ -55,24 +55,24 @@ def run(
     warnings += note_validation(inputs.training, [*settings.trainings])
     parts = [f"# {out.name}: {passages:,} passages", *warnings]
     for name in sets.evaluate:
-        longer = share_longer(inputs.records, positives, distractors, name, settings.strategy, set(means["metric"]))
-        parts += tables_of_set(name, means, measured.outcomes, longer, lower[name], settings)
+        longer = share_longer(inputs.records, positives, distractors, name, settings, set(means["metric"]))
+        parts += tables_of_set(name, means, measures.outcomes, longer, lower[name], settings)
         parts += score_table(inputs.records, inputs.pairs, name, settings.trainings)
     parts.append("What these figures rest on, and what was left out, stands in [counts.md](counts.md).")
     counted = counts_page(inputs, by_row, settings)
     with files.new_folder(out) as folder:
-        plots.write_plots(folder, measured, settings, sets.evaluate, inputs.training)
+        plots.write_plots(folder, measures, settings, sets.evaluate, inputs.training)
         notes = {"headlines": summaries, "collection": warnings, "sets": lower, "passages": passages, "counts": counted}
         files.write_json(folder / NOTES, notes)
         files.write_text(folder / "counts.md", counted)
         for section in more:
-            parts += section(folder, measured.trainings)
+            parts += section(folder, measures.trainings)
         markdown = "\n\n".join(parts) + "\n"
         files.write_text(folder / "table.md", markdown)
         first = sets.evaluate[0]
-        said = [*summaries[first], note_kept(inputs.training, [*settings.trainings])]
-        files.write_text(folder / HEADLINE, headline(out.name, select_set(means, first), settings, said))
-        for name, of_training in measured.trainings.groupby("row"):
+        summary = [*summaries[first], note_kept(inputs.training, [*settings.trainings])]
+        files.write_text(folder / HEADLINE, headline(out.name, select_set(means, first), settings, summary))
+        for name, of_training in measures.trainings.groupby("row"):
             files.write_json(folder / "metrics" / f"{name}.json", nest_means(of_training))
     files.write_json(metrics, headlines(by_row, inputs.accuracy, settings.columns, sets.evaluate[0]))
     return markdown
@@ -84,11 +84,11 @@ def headlines(
     """Return what `dvc metrics diff` compares: for every row the table's columns and nDCG, without uncontrolled
     awareness, of the question set `name`; and the accuracy of the evidence."""
     compared = {*columns} - (AWARENESS.keys() - CONTROLLED)
-    shown = {
+    values = {
         row: {metric: value for metric, value in sets[name].items() if metric in compared or metric.startswith("ndcg")}
         for row, sets in by_row.items()
     }
     evidence = files.read_json(accuracy).get(name, {}).get("pseudo", {})
     if "accuracy" in evidence:
-        shown["evidence"] = {"accuracy": evidence["accuracy"]}
-    return shown
+        values["evidence"] = {"accuracy": evidence["accuracy"]}
+    return values

@@ -19,11 +19,11 @@ from eadpr.text import spans
 from eadpr.writers.original import Candidate, Generate, Original, candidate_seed
 
 
-def by_rule(rule: Callable[..., Iterator[str]], drawn: int | Fillers) -> Generate:
+def by_rule(rule: Callable[..., Iterator[str]], seed_or_fillers: int | Fillers) -> Generate:
     """Make a generator of a rule, which yields all texts of an original from number 0 on, and its seed or fillers."""
 
     def generate(original: Original, numbers: range) -> list[Candidate]:
-        texts = islice(rule(original, drawn), numbers.start, numbers.stop)
+        texts = islice(rule(original, seed_or_fillers), numbers.start, numbers.stop)
         return [Candidate(original.positive.title, text) for text in texts]
 
     return generate

@@ -40,11 +40,11 @@ def _lines(label: str, total: int | None, unit: str, done: int) -> Iterator[Call
     start = last_line = time.monotonic()
     count, printed = done, None
 
-    def advance(more: int, *, every: float = LINE_EVERY) -> None:
+    def advance(more: int, *, interval: float = LINE_EVERY) -> None:
         nonlocal count, last_line, printed
         count += more
         now = time.monotonic()
-        if count == printed or now - last_line < every:
+        if count == printed or now - last_line < interval:
             return
         last_line, printed = now, count
         speed = (count - done) / max(now - start, 1e-9)
@@ -53,4 +53,4 @@ def _lines(label: str, total: int | None, unit: str, done: int) -> Iterator[Call
         print(f"{label}: {count:,}{goal} {unit}, {speed:,.1f} {unit}/s{remaining}", file=sys.stderr, flush=True)
 
     yield advance
-    advance(0, every=0.0)
+    advance(0, interval=0.0)

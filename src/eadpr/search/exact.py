@@ -70,9 +70,9 @@ def search(
             advance(len(block))
         return best
 
-    best, *others = parallel.ahead(scan, range(count), threads=count if count > 1 else 0)
-    for other in others:
-        best.add_result(other.D, other.I)
+    best, *heaps = parallel.ahead(scan, range(count), threads=count if count > 1 else 0)
+    for heap in heaps:
+        best.add_result(heap.D, heap.I)
     return rescore(vectors, questions, best.I, depth, device=devices[0])
 
 
@@ -129,6 +129,6 @@ def rescore(vectors: Vectors, questions: np.ndarray, rows: np.ndarray, depth: in
         ]
         scores = np.where(part >= 0, torch.cat(products).cpu().numpy(), -np.inf)
         order = np.lexsort((part, -scores), axis=-1)[:, :depth]
-        for kept, values in zip(hits, (part, scores), strict=True):
-            kept[start : start + step] = np.take_along_axis(values, order, 1)
+        for output, values in zip(hits, (part, scores), strict=True):
+            output[start : start + step] = np.take_along_axis(values, order, 1)
     return hits

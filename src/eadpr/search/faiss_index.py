@@ -51,9 +51,9 @@ def build(vectors: Vectors, settings: Retrieve) -> faiss.Index:
     try:
         with progress("index", vectors.rows, "passages") as advance:
             size = min(settings.faiss.train_passages, vectors.rows)
-            drawn = np.random.default_rng(settings.faiss.seed).choice(vectors.rows, size, replace=False)
+            sample = np.random.default_rng(settings.faiss.seed).choice(vectors.rows, size, replace=False)
             if not index.is_trained:
-                index.train(vectors.take(drawn).astype(np.float32))
+                index.train(vectors.take(sample).astype(np.float32))
             for _, block in vectors.blocks(BLOCK):
                 index.add(block.astype(np.float32))
                 advance(len(block))

@@ -87,9 +87,9 @@ def split_tokens(rows: torch.Tensor, dim: int) -> Sequence[torch.Tensor]:
 
 def score_passage(questions: Sequence[torch.Tensor], passage: torch.Tensor) -> torch.Tensor:
     """Return the scores (Q,) of a passage's tokens (T, D) by `late_scores`, in one product, which needs no padding."""
-    asked = torch.cat(list(questions))
+    tokens = torch.cat(list(questions))
     with torch.autocast(machine.device(), enabled=False):
-        best = (asked @ passage.T).amax(1) if len(passage) else asked.new_full((len(asked),), -1.0)
+        best = (tokens @ passage.T).amax(1) if len(passage) else tokens.new_full((len(tokens),), -1.0)
     lengths = torch.tensor([len(question) for question in questions])
     return torch.segment_reduce(best, "sum", lengths=lengths) / lengths.clamp(min=1)
 

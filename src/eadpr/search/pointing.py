@@ -79,8 +79,8 @@ def score_passages(
             states_BTD = encoder.states(ids.to(device), mask.to(device)).float()
             for i, states in zip(batch.tolist(), states_BTD, strict=True):
                 pairs, numbers = groups[i], torch.from_numpy(cut[i].sentence_of_token).to(device)
-                asked = questions[question_of[pairs]].to(device)
-                scores = score_sentences(asked, states[: len(numbers)], numbers, len(spans[i]), **how)
+                pair_questions = questions[question_of[pairs]].to(device)
+                scores = score_sentences(pair_questions, states[: len(numbers)], numbers, len(spans[i]), **how)
                 yield pairs, spans[i], scores.cpu().numpy()
             advance(len(batch))
 

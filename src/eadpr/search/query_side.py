@@ -120,11 +120,11 @@ def make_task(
 ) -> loop.Task:
     """Return the training task. A question without an answer in its ranking teaches nothing, nor a step of such."""
     questions, token_ids = training
-    asked = batches.epochs(np.ones(len(questions), np.int64), size=settings.batch_size, seed=settings.seed)
+    schedule = batches.epochs(np.ones(len(questions), np.int64), size=settings.batch_size, seed=settings.seed)
     epoch_steps = len(questions) // min(settings.batch_size, len(questions))
 
     def lesson(step: int) -> list[int]:
-        return [i for i, _ in asked(step)[1]]
+        return [i for i, _ in schedule(step)[1]]
 
     def backward(state: TrainingState, lesson: list[int]) -> dict[str, float]:
         questions_BD = forward.encode(state.encoders.question, [token_ids[i] for i in lesson], hardware)

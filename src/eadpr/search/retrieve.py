@@ -45,10 +45,10 @@ def retrieve(
     searcher = DenseSearcher(passages, model, vectors, settings, hardware)
 
     def rank(questions: list[Question], part: str) -> tuple[pa.Table, pa.Table]:
-        ids, asked = [q.id for q in questions], [q.question for q in questions]
-        hits = searcher.search(asked, f"retrieve {part}")
+        ids, texts = [q.id for q in questions], [q.question for q in questions]
+        hits = searcher.search(texts, f"retrieve {part}")
         if part == "evaluate" and settings.sentences > 0:
-            return make_table(ids, passage_ids, hits), searcher.match(hits, ids, asked)
+            return make_table(ids, passage_ids, hits), searcher.match(hits, ids, texts)
         return make_table(ids, passage_ids, hits), tables.schema(MatchedSentence).empty_table()
 
     types, block = {".": Ranked, SENTENCES.parent: MatchedSentence}, PART_QUESTIONS if searcher.by_part else QUESTIONS
@@ -96,8 +96,8 @@ class DenseSearcher:
         hits = Hits(*(values[:, : self._settings.sentences] for values in hits))
         encoders = load_pair(self._model).place(self._hardware)
         with machine.autocast(self._hardware, inference=True):
-            asked = embed_questions(encoders.question, encoders.question.question_ids(questions))
-            return match_sentences(hits, question_ids, asked, PassageStore(self._passages), encoders.passage)
+            question_vectors = embed_questions(encoders.question, encoders.question.question_ids(questions))
+            return match_sentences(hits, question_ids, question_vectors, PassageStore(self._passages), encoders.passage)
 
 
 def find(vectors: Vectors, questions: np.ndarray, *, settings: Retrieve, threads: int, label: str) -> Hits:

@@ -71,8 +71,8 @@ class Vectors:
         except (ValueError, EOFError) as error:
             raise ValueError(f"{path} is not a readable .npy file ({error}); delete it and run `dvc repro`") from error
         if shard.dtype != DTYPE or shard.shape != shape:
-            found = f"{shard.dtype} {shard.shape}"
-            raise ValueError(f"{path} holds {found}, expected float16 {shape}; delete it, run `dvc repro`")
+            actual = f"{shard.dtype} {shard.shape}"
+            raise ValueError(f"{path} holds {actual}, expected float16 {shape}; delete it, run `dvc repro`")
         return shard
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:

@@ -76,9 +76,9 @@ def _report_lines(added: Any) -> Iterator[str]:
         yield f"{file}: {', '.join(fields)}{unread}"
     for question_set, counts in sorted(report.get("sets", {}).items()):
         bare, hopeless = counts["without_positive"], counts.get("without_either", 0)
-        named = {0: "each with a positive", counts["questions"]: "none with a positive"}
-        asked = counted(counts["questions"], "question")
-        line = f"{question_set}: {asked}, {named.get(bare, f'{bare:,} without a positive')}"
+        phrases = {0: "each with a positive", counts["questions"]: "none with a positive"}
+        question_count = counted(counts["questions"], "question")
+        line = f"{question_set}: {question_count}, {phrases.get(bare, f'{bare:,} without a positive')}"
         if bare > hopeless and not counts["without_answers"]:
             line += ", for which BM25 will look for one that holds an answer"
         if hopeless:
@@ -88,8 +88,8 @@ def _report_lines(added: Any) -> Iterator[str]:
     yield from filter(None, (report.get("unheld"), added.few))
     for kind, odd in report.get("odd_rows", {}).items():
         yield f"{odd['count']:,} of {odd['of']:,} {kind}: {SCRATCH.sub('made into ', '; '.join(odd['first']))}"
-    if own := report.get("own_documents"):
-        yield f"{own:,} questions are passages too, by id or text: neither ranked for themselves nor their negatives"
+    if number := report.get("own_documents"):
+        yield f"{number:,} questions are passages too, by id or text: neither ranked for themselves nor their negatives"
     for question_set, count in report.get("in_both", {}).items():
         yield f"{question_set}: {count:,} of its questions are trained on too, word for word; results will flatter"
     if added.held_out:

@@ -188,11 +188,11 @@ def _check_names(layout: Layout) -> None:
     kinds: dict[str, str] = {}
     for kind in APART:
         for name in getattr(layout, kind):
-            other = kinds.setdefault(name, kind)
+            first_kind = kinds.setdefault(name, kind)
             if name in RESERVED:
                 raise SettingError(f"{kind}.{name}", "this name is reserved; rename it")
-            if other != kind and (other, kind) != ("active", "arms"):
-                raise SettingError(f"{kind}.{name}", f"{other} has this name too; rename one of them")
+            if first_kind != kind and (first_kind, kind) != ("active", "arms"):
+                raise SettingError(f"{kind}.{name}", f"{first_kind} has this name too; rename one of them")
 
 
 def _check_repeats(layout: Layout) -> None:

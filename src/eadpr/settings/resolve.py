@@ -71,7 +71,7 @@ def _explain(prefix: str, first: Mapping[str, Any], *more: Mapping[str, Any]) ->
         reason += f"; put text that reads as a number in quotes: -S '{key}=\"...\"'"
     if not isinstance(first["input"], Mapping):
         reason += f" (found {excerpt(first['input'])})"
-    return [key, reason, *(tuple(_explain(prefix, each)) for each in more)]
+    return [key, reason, *(tuple(_explain(prefix, error)) for error in more)]
 
 
 def _suggest(*place: int | str) -> str:
@@ -264,6 +264,7 @@ def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str,
         "robustness": _measured_by(robustness.generators, ranked, robustness.arms),
         "reading": _measured_by(reading.readers, readable, reading.rankings),
         "strategy": settings.probe.strategy,
+        "annotated": settings.probe.annotated,
         "of_paths": [name for name in reading.readers if models["readers"][name].reader.of_paths],
         "bases": sorted({re.sub(r"^/.*/", "", resolved.base.model) for resolved in models["bases"].values()}),
         "seeds": sorted({models["arms"][arm].train.seed for arm in layout.active}),
@@ -272,7 +273,7 @@ def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str,
 
 def _measured_by(measurers: list[str], rows: dict[str, list[str]], names: list[str]) -> dict[str, Any]:
     """Return the rows with their trainings that are in `names`, and what measures them, if there are any."""
-    trainings = {row: kept for row, every in rows.items() if (kept := [name for name in every if name in names])}
+    trainings = {row: chosen for row, listed in rows.items() if (chosen := [name for name in listed if name in names])}
     return {"by": measurers if trainings else [], "trainings": trainings}
 
 

@@ -21,17 +21,17 @@ class SettingError(ValueError):
     """A wrong setting: its dotted `key` in params.yaml, and the `reason`, which names a remedy; `more` are others."""
 
     def __init__(self, key: str, reason: str, *more: tuple[str, str]) -> None:
-        super().__init__("\n".join(_describe(*each) for each in ((key, reason), *more)))
+        super().__init__("\n".join(_describe(*error) for error in ((key, reason), *more)))
         self.key, self.reason = key, reason
 
 
 def _describe(key: str, reason: str) -> str:
     """Return the line of an error, which begins with the file of the setting."""
     kind, name, rest = [*key.split(".", 2), "", ""][:3]
-    own = COLLECTIONS / f"{name}.yaml"
-    if kind != "collections" or not own.is_file() or name in (read_yaml(PARAMS).get("collections") or ()):
+    path = COLLECTIONS / f"{name}.yaml"
+    if kind != "collections" or not path.is_file() or name in (read_yaml(PARAMS).get("collections") or ()):
         return f"{PARAMS}: {key}: {reason}"
-    return f"{own}: {rest}: {reason}"
+    return f"{path}: {rest}: {reason}"
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def write_rankings(
     """
     contexts = tables.read(records / "contexts.parquet", Context, ["question_id", "passage_id", "role"])
     contexts = contexts.filter(pc.equal(contexts["role"], "own"))
-    own = set(zip(contexts["question_id"].to_pylist(), contexts["passage_id"].to_pylist(), strict=True))
+    excluded = set(zip(contexts["question_id"].to_pylist(), contexts["passage_id"].to_pylist(), strict=True))
     count = 0
     with files.new_folder(out) as folder:
         for part, names in (("train", sets.learnt), ("evaluate", sets.evaluate)):
@@ -56,21 +56,21 @@ def write_rankings(
                 ]
                 while chunk := list(islice(questions, block)):
                     parts = rank(chunk, part)
-                    for append, table in zip(writers, _leave_out(parts, own) if own else parts, strict=True):
+                    for append, table in zip(writers, _leave_out(parts, excluded) if excluded else parts, strict=True):
                         append(table)
                     count += len(chunk)
     return count
 
 
-def _leave_out(parts: Sequence[pa.Table], own: set[tuple[str, str]]) -> Iterator[pa.Table]:
-    """Yield the tables without rows of the pairs `own`, and with ranks that are counted without them.
+def _leave_out(parts: Sequence[pa.Table], excluded: set[tuple[str, str]]) -> Iterator[pa.Table]:
+    """Yield the tables without rows of the pairs `excluded`, and with ranks that are counted without them.
 
     The first table has every rank; another may leave ranks out. A table without passages stays as it is.
     """
     rows = parts[0].select(["question_id", "passage_id", "rank"]).to_pylist()
-    kept = [row for row in rows if (row["question_id"], row["passage_id"]) not in own]
+    remaining = [row for row in rows if (row["question_id"], row["passage_id"]) not in excluded]
     new_ranks = {}
-    for _, of_question in groupby(kept, key=itemgetter("question_id")):
+    for _, of_question in groupby(remaining, key=itemgetter("question_id")):
         new_ranks |= {(row["question_id"], row["rank"]): rank for rank, row in enumerate(of_question, 1)}
     for table in parts:
         if "passage_id" in table.column_names:

@@ -18,7 +18,7 @@ from eadpr.studies.overrides import apply_overrides, check_effect, make_override
 from eadpr.studies.study import STUDIES, Study, expand, read_studies, with_seeds
 
 PARAMS, PAGES = Path("params.yaml"), Path("docs/studies")
-UNTRACKED = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
+UNTRACKED = ("ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z")
 
 
 def resolve(
@@ -49,7 +49,7 @@ def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Seq
     collection, commit = apply_overrides(overrides, load(PARAMS))["collection"], provenance.commit()
     experiment = f"{name}-{collection}-{datetime.now():%Y%m%d-%H%M%S}"
     options = ["-n", experiment]
-    for path in provenance.git(*UNTRACKED).splitlines():  # DVC's copy of the tree has tracked files alone
+    for path in filter(None, provenance.git(*UNTRACKED).split("\0")):  # DVC's copy of the tree has tracked files alone
         options += ["-C", path.rstrip("/")]
     code = subprocess.run(experiment_command(overrides, *options), check=False).returncode
     if code:

@@ -14,14 +14,14 @@ PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_][\w/-]*", re.IGNOR
 FILE = re.compile(r"(?s)(?:([^=]+\.ya?ml):)?(.*)")  # before the key, as DVC takes it
 
 
-def make_overrides(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for key in before:
-        if key not in after:
+def make_overrides(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key in old:
+        if key not in new:
             yield f"~{prefix}{key}"
-    for key, value in after.items():
-        if isinstance(value, Mapping) and isinstance(before.get(key), Mapping):
-            yield from make_overrides(before[key], value, f"{prefix}{key}.")
-        elif key not in before or value != before[key]:
+    for key, value in new.items():
+        if isinstance(value, Mapping) and isinstance(old.get(key), Mapping):
+            yield from make_overrides(old[key], value, f"{prefix}{key}.")
+        elif key not in old or value != old[key]:
             yield f"++{prefix}{key}={_literal(value)}"  # most keys are not in params.yaml
 
 
@@ -38,8 +38,8 @@ def apply_overrides(overrides: Sequence[str], values: Mapping[str, Any]) -> dict
         except InvalidArgumentError as error:
             for override in overrides:
                 _check_place(override, values)
-            known = flatten(merged(read_yaml(DEFAULTS), values))
-            near = [get_close_matches(key, known, 1, 0.9) for key in map(override_key, overrides) if key not in known]
+            keys = flatten(merged(read_yaml(DEFAULTS), values))
+            near = [get_close_matches(key, keys, 1, 0.9) for key in map(override_key, overrides) if key not in keys]
             meant = "".join(f"; did you mean {name}?" for names in near for name in names)
             raise ValueError(f"{error}: {error.__cause__}{meant}") from error
         return json.loads(path.read_text(encoding="utf-8"))
@@ -49,20 +49,20 @@ def _check_place(override: str, values: Mapping[str, Any]) -> None:
     """Raise ValueError with what works where an override has no value, names a file, or names a key that is no setting
     or is in the file of defaults."""
     file, change = FILE.match(override).groups()
-    key, every = override_key(change), merged(read_yaml(DEFAULTS), values)
+    key, all_values = override_key(change), merged(read_yaml(DEFAULTS), values)
     section, name = [*key.split("."), ""][:2]
-    names = every.get(section)
+    names = all_values.get(section)
     plain = isinstance(names, Mapping) and not all(isinstance(value, Mapping) for value in names.values())
     if not change.startswith("~") and not change.partition("=")[1]:
         raise ValueError(f"-S {override}: it has no value; write KEY=VALUE, as in loss.tau1=0.5")
     if names is None or (plain and name and name not in names):  # of a section that is not plain users name the entries
-        known = flatten(every)
-        near = [name for name in [*flatten(values), *known] if name.endswith(f".{key}")][:1]
+        keys = flatten(all_values)
+        near = [name for name in [*flatten(values), *keys] if name.endswith(f".{key}")][:1]
         advice = f"{PARAMS} and src/eadpr/settings/{DEFAULTS.name} have all"
-        if near := near or get_close_matches(key, known, 3, 0.75):
+        if near := near or get_close_matches(key, keys, 3, 0.75):
             advice = f"did you mean {' or '.join(sorted(near))}?"
         raise ValueError(f"-S {override}: no setting {key}; {advice}")
-    if file or (key == override.partition("=")[0] and key in flatten(every).keys() - flatten(values)):
+    if file or (key == override.partition("=")[0] and key in flatten(all_values).keys() - flatten(values)):
         place = "a key stands here without its file" if file else f"{key} stands in {DEFAULTS.name}, not in {PARAMS}"
         works = change if change.startswith("~") else f"++{change.lstrip('+')}"
         raise ValueError(f"-S {override}: {place}; write -S {works}")

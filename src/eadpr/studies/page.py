@@ -13,7 +13,7 @@ HEADLINES = (
     "evidence@1", "evidence top-1", "controlled AA", "placebo (words)",
 )  # fmt: skip
 OF_READER = re.compile(r"# Answers of the reader (?:of paths )?(\S+)")
-VERDICT = re.compile(r"(?m)^\*\*Verdict\.\*\* .*$")
+VERDICT = re.compile(r"(?ms)^\*\*Verdict\.\*\* .*?(?=\n\n|\Z)")
 UNDECIDED = "**Verdict.** Not written yet."
 
 

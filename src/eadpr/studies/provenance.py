@@ -58,11 +58,11 @@ def edits(collection: str) -> Iterator[str]:
         if not git("ls-tree", "HEAD", "--", str(path)):  # not committed yet
             continue
         try:
-            before = read_yaml(path, git("show", f"HEAD:./{path}"))
+            committed = read_yaml(path, git("show", f"HEAD:./{path}"))
         except ValueError:  # a mistake that was committed, and perhaps mended since
             yield f"{path}, which cannot be read there"
             continue
-        changes = make_overrides(before, read_yaml(path))
+        changes = make_overrides(committed, read_yaml(path))
         place = "" if path == PARAMS else f"{path}:"
         yield from (place + change.removeprefix("++") for change in changes)
 

@@ -40,10 +40,10 @@ def main() -> str:
 
 
 def _announce(lines: list[str]) -> None:
-    shown = [shorten(line, 160, placeholder=" …") for line in lines]
-    if len(shown) > LINES_BEFORE:
-        shown[LINES_BEFORE - 1 :] = [f"… all {len(shown)} lines: eadpr status"]
-    print("\n".join(shown), file=sys.stderr, flush=True)
+    short_lines = [shorten(line, 160, placeholder=" …") for line in lines]
+    if len(short_lines) > LINES_BEFORE:
+        short_lines[LINES_BEFORE - 1 :] = [f"… all {len(short_lines)} lines: eadpr status"]
+    print("\n".join(short_lines), file=sys.stderr, flush=True)
 
 
 def offer_baseline(metrics: Path) -> str:

@@ -83,8 +83,8 @@ def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[st
 
 def is_unbuilt(steps: Iterable[Step], stale: Mapping[str, list[str]]) -> bool:
     """Tell whether each stage is stale and either not in dvc.lock or without its outputs."""
-    known = [step for step in steps if None not in step.inputs.values() and any(map(is_there, step.outputs))]
-    return bool(stale) and not known and all(step.name in stale for step in steps)
+    built = [step for step in steps if None not in step.inputs.values() and any(map(is_there, step.outputs))]
+    return bool(stale) and not built and all(step.name in stale for step in steps)
 
 
 def is_there(output: str) -> bool:
@@ -106,8 +106,8 @@ def read_steps(params: dict[str, Any]) -> list[Step]:
         outputs = [output.def_path for stage in stages for output in stage.outs]
 
         def is_edited(path: Dependency) -> bool:
-            made = any(overlap(path.def_path, output) for output in outputs)
-            return not made and (not path.exists or path.changed_checksum())
+            is_output = any(overlap(path.def_path, output) for output in outputs)
+            return not is_output and (not path.exists or path.changed_checksum())
 
         def is_missing(output: Output) -> bool:
             return not output.exists and (not output.use_cache or output.changed_cache())
@@ -126,8 +126,8 @@ def read_steps(params: dict[str, Any]) -> list[Step]:
         ]
 
 
-def overlap(path: str, other: str) -> bool:
-    return Path(path).is_relative_to(other) or Path(other).is_relative_to(path)
+def overlap(path: str, other_path: str) -> bool:
+    return Path(path).is_relative_to(other_path) or Path(other_path).is_relative_to(path)
 
 
 def md5(content: bytes) -> str:

@@ -57,8 +57,8 @@ def mine_negatives(records: Path, positives: Path, ranking: Path, out: Path, *, 
         matching.read_texts(connection, passages, ids)
         _judge(connection, negatives.exclude)
         places = engine.value(connection, "SELECT coalesce(max(place) + 1, 0) FROM asked")
-        kept = {"source": source, "keep": negatives.keep}
-        blocks = [kept | {"first": first, "end": first + SORTED} for first in range(0, places, SORTED)]
+        parameters = {"source": source, "keep": negatives.keep}
+        blocks = [parameters | {"first": first, "end": first + SORTED} for first in range(0, places, SORTED)]
         with files.new_folder(out) as folder:
             mined = engine.write(connection, _BEST, folder / "negatives.parquet", Negative, *blocks)
             refused = dict(connection.execute("SELECT reason, count(*) FROM judged GROUP BY reason").fetchall())

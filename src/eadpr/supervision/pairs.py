@@ -19,8 +19,8 @@ class Pair(NamedTuple):
 
     @property
     def answer_spans(self) -> list[Span]:
-        asked = self.question
-        return answer_spans(asked.answers, self.passage.text, asked.answer_kind, question=asked.question)
+        question = self.question
+        return answer_spans(question.answers, self.passage.text, question.answer_kind, question=question.question)
 
     @property
     def target(self) -> str:

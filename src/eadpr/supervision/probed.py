@@ -20,9 +20,9 @@ def first_pairs_with_cuts(
     """Yield the first pair of each of the questions `ids` with the texts of its distractors of form cut, by strategy;
     `positives` and `distractors` are tables."""
     texts: defaultdict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    wanted = (pc.field("form") == "cut") & pc.field("strategy").isin(strategies) & pc.field("question_id").isin(ids)
+    condition = (pc.field("form") == "cut") & pc.field("strategy").isin(strategies) & pc.field("question_id").isin(ids)
     for batch in tables.batches(distractors, Distractor):
-        for row in pa.Table.from_batches([batch]).filter(wanted).to_pylist():
+        for row in pa.Table.from_batches([batch]).filter(condition).to_pylist():
             texts[row["question_id"], row["passage_id"]][row["strategy"]] = row["text"]
     for pair in read_pairs(records, positives, ids, first=True):
         yield pair, texts[pair.question.id, pair.passage.id]

@@ -163,23 +163,23 @@ def _token_matches(answers: Sequence[str], nfd_text: str) -> Iterator[tuple[int,
                 yield places[i][0], places[i + len(answer_words) - 1][1]
 
 
-def pattern_matches(answers: Sequence[str], nfd_text: str, *, whole: bool = False, question: str = "") -> Places:
-    """Yield the places of the patterns' matches, or of those of the `whole` text; a warning names the `question`."""
+def pattern_matches(answers: Sequence[str], nfd_text: str, *, fullmatch: bool = False, question: str = "") -> Places:
+    """Yield the places of the patterns' matches, or by `fullmatch` of whole texts; a warning names the `question`."""
     for pattern in filter(None, map(compiled, answers)):
-        places = _search(pattern, nfd_text, whole)
+        places = _search(pattern, nfd_text, fullmatch)
         if places is None:
-            asked = f" of question {question[:80]!r}" if question else ""
+            question_part = f" of question {question[:80]!r}" if question else ""
             reason = f"takes more than {SECONDS} s in a text, which counts as one without it; mend the pattern"
-            warnings.warn(f"answer {pattern.pattern!r}{asked} {reason}", stacklevel=2)
+            warnings.warn(f"answer {pattern.pattern!r}{question_part} {reason}", stacklevel=2)
         yield from places or ()
 
 
 @lru_cache(maxsize=256)  # a text that takes too long is searched once, not again for each thing that is made of it
-def _search(pattern: regex.Pattern, nfd_text: str, whole: bool) -> list[tuple[int, int]] | None:
+def _search(pattern: regex.Pattern, nfd_text: str, fullmatch: bool) -> list[tuple[int, int]] | None:
     """Return the places of all matches, None where the search takes too long."""
     try:
-        matches = (pattern.fullmatch if whole else pattern.finditer)(nfd_text, timeout=SECONDS)
-        return [match.span() for match in ([matches] if whole else matches) if match]
+        matches = (pattern.fullmatch if fullmatch else pattern.finditer)(nfd_text, timeout=SECONDS)
+        return [match.span() for match in ([matches] if fullmatch else matches) if match]
     except TimeoutError:
         return None
 

@@ -103,9 +103,9 @@ class Batcher:
 
     def count_all(self) -> dict[str, int]:
         """Return `count_missing` of the whole set, with its examples that have a truncated comparison."""
-        every = range(len(self.examples.questions))
-        truncated = int(self._contrast(every)[1].any(0).sum())
-        return self.count_missing(every) | ({"truncated": truncated} if self._loss.needs_distractors else {})
+        indices = range(len(self.examples.questions))
+        truncated = int(self._contrast(indices)[1].any(0).sum())
+        return self.count_missing(indices) | ({"truncated": truncated} if self._loss.needs_distractors else {})
 
     def sampled(self, number: int) -> Batch:
         """Make batch `number` (from 0) of an endless training; a question draws negatives whenever it is asked."""

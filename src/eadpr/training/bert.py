@@ -106,8 +106,8 @@ class _Embeddings(nn.Module):
         if table.padding_idx is None:
             places = table.weight[: input_ids.shape[1]]
         else:
-            kept = input_ids != table.padding_idx
-            places = table(kept.cumsum(1) * kept + table.padding_idx)
+            mask = input_ids != table.padding_idx
+            places = table(mask.cumsum(1) * mask + table.padding_idx)
         return self.dropout(self.LayerNorm(self.word_embeddings(input_ids) + types + places))
 
 

@@ -53,11 +53,11 @@ class EncoderSettings(Section):
 
     def resolve(self, model: "ResolvedSettings") -> "ResolvedSettings":
         """Return the settings of a model with those that are asked for here in their place."""
-        asked = {name: getattr(self, name) for name in EncoderSettings.model_fields}
-        asked = {name: value for name, value in asked.items() if value != "auto"}
-        if asked.get("similarity", model.similarity) != model.similarity:
-            asked["scale"] = None  # the model's was of the other similarity
-        return model.model_copy(update=asked)
+        overrides = {name: getattr(self, name) for name in EncoderSettings.model_fields}
+        overrides = {name: value for name, value in overrides.items() if value != "auto"}
+        if overrides.get("similarity", model.similarity) != model.similarity:
+            overrides["scale"] = None  # the model's was of the other similarity
+        return model.model_copy(update=overrides)
 
 
 # All as the model has it; `shared` says nothing of one encoder.

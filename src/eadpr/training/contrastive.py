@@ -57,10 +57,10 @@ def task(batcher: Batcher, validation: Batcher, settings: ArmSettings, steps: in
 def backward(state: TrainingState, batch: Batch, *, settings: ArmSettings) -> Values:
     """Add the gradient of the batch's loss; return the values to log: its terms that have a part in it, and counts."""
     loss, terms = settings.loss, add_gradient(state.encoders, batch, settings)
-    shown = {"dpr": loss.needs_distractors or loss.rest, "hn": loss.needs_distractors, "pp": loss.needs_distractors}
-    shown |= {"plain": loss.form == "reference", "placebo": loss.placebo, "rest": loss.rest}
+    logged = {"dpr": loss.needs_distractors or loss.rest, "hn": loss.needs_distractors, "pp": loss.needs_distractors}
+    logged |= {"plain": loss.form == "reference", "placebo": loss.placebo, "rest": loss.rest}
     values = dict(zip(Terms._fields, terms.unbind(), strict=True))
-    return {"loss": values["total"]} | {name: values[name] for name in shown if shown[name]} | batch.counts
+    return {"loss": values["total"]} | {name: values[name] for name in logged if logged[name]} | batch.counts
 
 
 def add_gradient(encoders: Encoders, batch: Batch, settings: ArmSettings) -> Tensor:

@@ -19,15 +19,15 @@ from torch import Tensor
 STARTED = "TORCHELASTIC_RUN_ID"  # set by torchrun; WORLD_SIZE alone may be left over from a cluster's job
 
 
-def launch(module: str, wanted: int | Literal["auto"]) -> None:
-    """Become torchrun if more than one process is `wanted`; each of its processes runs `module` with the same options.
+def launch(module: str, processes: int | Literal["auto"]) -> None:
+    """Become torchrun if `processes` is more than one; each of these runs `module` with the same options.
 
     In these, and for one process, do nothing. `auto`: one for each GPU. The process must be settled (`machine.settle`).
     """
     if STARTED in os.environ:
         return
     cards = torch.cuda.device_count()
-    number = max(1, cards) if wanted == "auto" else wanted
+    number = max(1, cards) if processes == "auto" else processes
     if number > cards > 0:
         raise ValueError(f"train.processes is {number}, but there are {cards} GPUs; set it to auto or at most {cards}")
     if number > 1:

@@ -74,16 +74,16 @@ def read_description(name: str, revision: str | None = None, *, setting: str = "
     """
     files = _Files(name, revision, f"{setting}: {name}")
     path = Path(name).parent / SETTINGS if Path(name).name in SIDES else files.find(SETTINGS)
-    own = settings_of(path.parent) if path and path.is_file() else None
+    saved = settings_of(path.parent) if path and path.is_file() else None
     modules = files.read_modules()
-    if modules is None and own is None:
+    if modules is None and saved is None:
         kind = read_class(name, revision, setting=setting)
         if kind != "SentenceTransformer":
             raise ValueError(f"{files.label} is a {kind}, which makes no one vector of a text; choose an encoder")
-    if modules is None or (own and modules[-1].type.endswith((".Router", ".MultiVectorMask"))):  # as published
-        return Description(own or SILENT)
+    if modules is None or (saved and modules[-1].type.endswith((".Router", ".MultiVectorMask"))):  # as published
+        return Description(saved or SILENT)
     description = _follow(files, modules)
-    return description._replace(settings=own) if own else description
+    return description._replace(settings=saved) if saved else description
 
 
 def read_class(name: str, revision: str | None = None, *, setting: str = "the model") -> str:
@@ -154,8 +154,8 @@ class _Files(NamedTuple):
         kinds = [module.type for module in modules or []]
         if any(kind.endswith(".Router") for kind in kinds):
             kinds += (self.read("router_config.json", dict[str, dict[str, Any]]) or {}).get("types", {}).values()
-        if others := [kind for kind in map(str, kinds) if not kind.startswith("sentence_transformers.")]:
-            raise self.refuse("modules.json", f"holds {others[0]}, which is no class of sentence-transformers")
+        if foreign := [kind for kind in map(str, kinds) if not kind.startswith("sentence_transformers.")]:
+            raise self.refuse("modules.json", f"holds {foreign[0]}, which is no class of sentence-transformers")
         return modules
 
     def refuse(self, file: str, reason: str) -> ValueError:
@@ -169,8 +169,8 @@ def _follow(files: _Files, modules: list[_Module]) -> Description:
     expected = ["Transformer", "Pooling", *["Dense"] * len(dense), "Normalize"]
     if not modules or modules[0].path or kinds not in (expected, expected[:-1]):
         listed = ", ".join(f"{module.type} in {module.path or '.'}" for module in modules)
-        known = "Transformer in ., Pooling, any Dense and at most one Normalize, in this order"
-        raise files.refuse("modules.json", f"holds {listed}; known are {known}")
+        supported = "Transformer in ., Pooling, any Dense and at most one Normalize, in this order"
+        raise files.refuse("modules.json", f"holds {listed}; known are {supported}")
     file = f"{modules[1].path}/config.json"
     files.need(file)
     pooling = files.read(file, dict[str, Any])

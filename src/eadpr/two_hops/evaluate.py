@@ -35,6 +35,6 @@ def path_values(paths: Iterable[RankedPath], questions: Sequence[Question], all_
         best[path.question_id].append(path.passage_ids)
     values = {}
     for k in all_at:
-        found = [{*chain(*best[questions[i].id][: k // 2])}.issuperset(questions[i].hops) for i in rows]
-        values[f"all{k}"] = Values(rows, np.array(found, dtype=np.float64))
+        hits = [{*chain(*best[questions[i].id][: k // 2])}.issuperset(questions[i].hops) for i in rows]
+        values[f"all{k}"] = Values(rows, np.array(hits, dtype=np.float64))
     return values

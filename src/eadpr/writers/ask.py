@@ -7,6 +7,7 @@ repeated   another passage's question, or an earlier one of its own, word for wo
 not_found  BM25 does not rank its passage among the first for it (round trip)
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -49,11 +50,20 @@ Task = tuple[Passage, Span]  # a sentence to ask about
 
 
 def read_passages(source: Path, columns: Mapping[str, str], split_words: int | None) -> list[Passage]:
-    """Read a folder of documents, or a file of passages, as `eadpr add` does."""
+    """Read a folder of documents, or a file of passages, as `eadpr add` does. Raises ValueError for an id of two."""
     with TemporaryDirectory() as scratch:
-        path = convert_documents(source, Path(scratch))[0] if source.is_dir() else as_file(source, Path(scratch))
+        if source.is_dir():
+            path, unread = convert_documents(source, Path(scratch))
+            if unread:
+                print(f"{source}: not read: {unread}", file=sys.stderr, flush=True)
+        else:
+            path = as_file(source, Path(scratch))
         rows = check_passages(own.read_passages(path, Columns("passages", columns)))
-        return [Passage(*row[1:4], None) for row in (cut_passages(rows, split_words) if split_words else rows)]
+        passages = [Passage(*row[1:4], None) for row in (cut_passages(rows, split_words) if split_words else rows)]
+    for passage_id, count in Counter(passage.id for passage in passages).most_common(1):
+        if count > 1:
+            raise ValueError(f"{source}: {count} passages have the id {passage_id!r}; give each its own")
+    return passages
 
 
 def choose_sentences(passage: Passage, count: int, seed: int) -> list[Span]:
@@ -109,13 +119,13 @@ def ask_passages(
             advance(len(written) - first)
     counts = Counter(asked=len(tasks))
     questions = _collect(tasks, written, counts)
-    kept = _round_trip(passages, questions, within)
-    counts |= {"kept": len(kept), "not_found": len(questions) - len(kept)}
-    if not kept:
+    consistent = _round_trip(passages, questions, within)
+    counts |= {"kept": len(consistent), "not_found": len(questions) - len(consistent)}
+    if not consistent:
         raise ValueError(f"no question was kept of {dict(counts)}; try another --prompt or model, or a higher --within")
     rows = (
         {"question": question, "positives": [p.id], "evidence": [p.text[start:end]], "answer_start": [start]}
-        for question, (p, (start, end)) in kept.items()
+        for question, (p, (start, end)) in consistent.items()
     )
     with files.new_folder(out) as folder:
         own.write_rows(folder / "passages.jsonl", ({"id": p.id, "title": p.title, "text": p.text} for p in passages))

@@ -38,5 +38,5 @@ def main(
         write, form = ask.write_by_seq2seq(model), prompt or ask.SEQ2SEQ_PROMPT
     counts = ask.ask_passages(passages, write, form, out, per_passage=per_passage, within=within, seed=seed)
     dropped = [f"{count:,} {reason}" for reason, count in counts.items() if reason not in ("asked", "kept") and count]
-    kept = f"{counts['kept']:,} of {counts['asked']:,} questions kept ({', '.join(dropped) or 'all'})"
-    return f"ask-passages: {kept}\nnext: eadpr add NAME {out / 'passages.jsonl'} {out / 'questions.jsonl'}"
+    summary = f"{counts['kept']:,} of {counts['asked']:,} questions kept ({', '.join(dropped) or 'all'})"
+    return f"ask-passages: {summary}\nnext: eadpr add NAME {out / 'passages.jsonl'} {out / 'questions.jsonl'}"

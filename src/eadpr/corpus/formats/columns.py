@@ -54,8 +54,8 @@ class Columns:
         """Return the column of each field that a row with these columns has."""
         columns: dict[str, str] = {}
         for field, names in self._names.items():
-            taken = {*columns.values(), *self._chosen.values()}
-            usual = [name for name in names if name in header and name not in taken]
+            used_columns = {*columns.values(), *self._chosen.values()}
+            usual = [name for name in names if name in header and name not in used_columns]
             if field in usual:
                 usual = [field]
             if field not in self._chosen and len(usual) > 1:
@@ -66,9 +66,9 @@ class Columns:
             if column and column in header:
                 columns[field] = column
             elif column or not columns:  # every file needs the first field
-                sought = f"{column!r} for {field}" if column else f"for {field}"
+                missing = f"{column!r} for {field}" if column else f"for {field}"
                 advice = f"add or rename it, or say which one it is, {self._option} {field}=COLUMN"
-                raise RowError(where, "", f"there is no column {sought} (there are {join_names(header)}); {advice}")
+                raise RowError(where, "", f"there is no column {missing} (there are {join_names(header)}); {advice}")
         self.read |= columns
         unread = [join_names([name]) for name in header if name not in columns.values()]
         self.unread += [name for name in unread if name not in self.unread]

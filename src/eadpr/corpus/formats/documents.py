@@ -19,12 +19,12 @@ _MARKDOWN = re.compile(rf"(?m){_CODE}|^#{{1,6}}[ \t](?P<heading>.*)$")
 HIDDEN = re.compile(r"\.|__MACOSX$|node_modules$")  # folders and files that no person wrote into, by their names' begin
 
 
-def convert_documents(folder: Path, out: Path) -> tuple[Path, dict[str, int]]:
-    """Write a file of passages in `out`. Returns it, and how many files are not read, by their endings or as hidden or
-    empty, the most frequent first."""
+def convert_documents(folder: Path, out: Path) -> tuple[Path, str]:
+    """Write a file of passages in `out`. Returns it, and in words how many files are not read, by their endings or as
+    hidden or empty, the most frequent first."""
     unread: Counter[str] = Counter()
     file = write_rows(out / f"{folder.resolve().name}.passages.jsonl", read_sections(folder, unread))
-    return file, dict(unread.most_common())
+    return file, ", ".join(f"{count:,} {ending}" for ending, count in unread.most_common())
 
 
 def _kind_of(path: Path, folder: Path) -> str:

@@ -143,9 +143,9 @@ def _split_at_tabs(lines: Lines, *, quoted: bool) -> Lists:
 
 def _read_csv(lines: Lines, path: Path, delimiters: str) -> Lists:
     _, first = next(lines, ("", ""))
-    named = re.fullmatch(r"sep=(.)\r?\n", first)
-    delimiter = named[1] if named else max(delimiters, key=first.count)
-    texts = chain(["\n" if named else first], (line for _, line in lines))
+    declaration = re.fullmatch(r"sep=(.)\r?\n", first)
+    delimiter = declaration[1] if declaration else max(delimiters, key=first.count)
+    texts = chain(["\n" if declaration else first], (line for _, line in lines))
     # A space behind each delimiter of the header is no part of the cells.
     reader = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=f"{delimiter} " in first)
     try:
@@ -204,22 +204,22 @@ def _json_lines(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
 def _list_items(file: BinaryIO, path: Place) -> Iterator[tuple[str, object]]:
     """Yield the items of a JSON list; memory holds one item and a chunk."""
     stream = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-    text, number, before, reason = "", 1, re.compile(r"\s*\[\s*"), "empty"
+    text, number, prefix, reason = "", 1, re.compile(r"\s*\[\s*"), "empty"
     try:
         # As much as is waiting, so that an item of many chunks is tried a logarithmic number of times.
         while len(text) < LARGEST and (chunk := stream.read(max(CHUNK, len(text)))):
             text, position = text + chunk, 0
             try:
-                while opening := before.match(text, position):
+                while opening := prefix.match(text, position):
                     item, position = JSON.raw_decode(text, opening.end())
                     yield f"{path}, item {number}", item
-                    number, before, reason = number + 1, re.compile(r"\s*,\s*"), "expected ',' or ']'"
+                    number, prefix, reason = number + 1, re.compile(r"\s*,\s*"), "expected ',' or ']'"
             except (ValueError, RecursionError) as error:  # most often an item that goes on in the next chunk
                 reason = error
             text = text[position:]
     except UnicodeDecodeError as error:
         raise _not_utf8(f"{path}, item {number}", error) from None
-    if not re.fullmatch(rf"{before.pattern}\]\s*" if number == 1 else r"\s*\]\s*", text):
+    if not re.fullmatch(rf"{prefix.pattern}\]\s*" if number == 1 else r"\s*\]\s*", text):
         raise _malformed(f"{path}, item {number}", reason)
 
 

@@ -17,7 +17,7 @@ def as_file(path: Path, out: Path) -> Path:
     """
     of_hub = str(path).startswith(HUB)
     if not of_hub and not path.exists():
-        near = get_close_matches(path.name, [other.name for other in path.parent.glob("*")], 1)
+        near = get_close_matches(path.name, [sibling.name for sibling in path.parent.glob("*")], 1)
         raise FileNotFoundError(f"{path} does not exist" + (f"; did you mean {near[0]}?" if near else ""))
     if not of_hub and not any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
         return path

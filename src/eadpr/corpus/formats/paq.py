@@ -50,12 +50,12 @@ def sample_paq(path: Path, paq: Paq) -> list[GivenQuestion]:
         key = digest(str(paq.seed), question)
         if draw not in best or key < best[draw][0]:
             passage_id, (answer, start) = by_draw[draw], spans[by_draw[draw]]
-            given = {
+            fields = {
                 "answers": list(dict.fromkeys([answer, *row.texts("answer")])),  # the last by the consistency filter
                 "contexts": [GivenContext("positive", 0, passage_id)],
                 "annotations": [GivenGold(row.where, question, passage_id, [answer], start)],
             }
-            best[draw] = key, GivenQuestion(row.where, row.number, question, set="paq", **given)
+            best[draw] = key, GivenQuestion(row.where, row.number, question, set="paq", **fields)
     splits = zip(draws, assign_splits(len(draws), SHARES), strict=True)
     return [best[draw][1]._replace(split=split) for draw, split in splits if draw in best]
 

@@ -32,8 +32,8 @@ def recognise(
         try:
             paths = [as_file(path, Path(scratch)) for path in paths]
             if not paths:
-                named = [path and as_file(path, Path(scratch)) for path in (passages, questions, test_questions)]
-                yield _name_files(*named, Path(scratch))
+                files = [path and as_file(path, Path(scratch)) for path in (passages, questions, test_questions)]
+                yield _name_files(*files, Path(scratch))
             elif len(paths) == 1 and paths[0].is_dir():
                 yield convert_judged(paths[0], Path(scratch))
             elif all(map(is_squad, paths)) or all(_has(path, "question") and _has(path, "text") for path in paths):
@@ -47,17 +47,17 @@ def recognise(
 def _tell_apart(paths: Sequence[Path]) -> tuple[Path, Path, Path | None]:
     """Return passages, questions, and questions to test with: files with a column of questions are questions, and of
     two the one with dev, test or valid in its name is to test with."""
-    asked = [path for path in paths if _has(path, "question")]
-    passages = [path for path in paths if path not in asked]
-    asked.sort(key=lambda path: TESTS.search(path.name) is not None)
-    if len(passages) != 1 or not asked or len(asked) > 2 or (len(asked) == 2 and not TESTS.search(asked[1].name)):
-        found = f"{len(passages)} without a column question or query, {len(asked)} with one"
+    sets = [path for path in paths if _has(path, "question")]
+    passages = [path for path in paths if path not in sets]
+    sets.sort(key=lambda path: TESTS.search(path.name) is not None)
+    if len(passages) != 1 or not sets or len(sets) > 2 or (len(sets) == 2 and not TESTS.search(sets[1].name)):
+        counts = f"{len(passages)} without a column question or query, {len(sets)} with one"
         raise ValueError(
-            f"{', '.join(map(str, paths))}: {found}; give one file or folder of passages and one of questions (or two,"
+            f"{', '.join(map(str, paths))}: {counts}; give one file or folder of passages and one of questions (or two,"
             " one with dev, test or valid in its name), or say what they are, --passages and --questions; or give a"
             " table alone whose rows have a question and, as text or context, its passage"
         )
-    return passages[0], asked[0], asked[1] if len(asked) == 2 else None
+    return passages[0], sets[0], sets[1] if len(sets) == 2 else None
 
 
 def _has(path: Path, field: str) -> bool:
@@ -72,5 +72,5 @@ def _name_files(passages: Path, questions: Path, test_questions: Path | None, ou
     if passages.is_dir():
         passages, unread = convert_documents(passages, out)
         if unread:
-            description += f"; not read: {', '.join(f'{count:,} {ending}' for ending, count in unread.items())}"
+            description += f"; not read: {unread}"
     return OwnFiles(passages, splits, description=description)

@@ -78,8 +78,8 @@ def _read_pairs(path: Path) -> Paragraphs:
         starts = question.get("answers.answer_start")  # SQuAD's answers are a struct of two lists there
         if isinstance(starts, list) and {type(start) for start in starts} <= {int, NoneType}:
             del question["answers.answer_start"]
-            if known := [start for start in dict.fromkeys(starts) if start not in (-1, None)]:
-                question["answer_start"] = known
+            if valid_starts := [start for start in dict.fromkeys(starts) if start not in (-1, None)]:
+                question["answer_start"] = valid_starts
         unanswered = question.get("answers", "?") in (None, "", [])
         yield _title(row), row.text("text", empty=True), [None if unanswered else question]
 

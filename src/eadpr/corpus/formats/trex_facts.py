@@ -69,8 +69,8 @@ def facts_reader(paths: Sequence[Path], facts: Facts) -> Callable[[Path], Iterat
 def relation_of(path: Path) -> str:
     match = _FILE_NAME.fullmatch(path.name)
     if match is None or match[1] not in QUESTIONS:
-        known = ", ".join(QUESTIONS)
-        raise ValueError(f"{path}: a file of facts is named after its relation, as P19.jsonl; known are {known}")
+        relations = ", ".join(QUESTIONS)
+        raise ValueError(f"{path}: a file of facts is named after its relation, as P19.jsonl; known are {relations}")
     return match[1]
 
 
