@@ -255,7 +255,7 @@ def test_what_is_cut_inside_a_sentence_goes_with_placebos_of_words_and_with_none
 
 
 def test_a_base_of_two_encoders_is_for_arms_with_two(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, "_check_folder", lambda *_: None)  # a base has to be one
+    monkeypatch.setattr(checks, "is_folder", lambda _: False)  # a base has to be an encoder
     for side in ("question_encoder", "passage_encoder"):
         (tmp_path / side).mkdir()
         (tmp_path / side / "model.safetensors").write_text("the same")
@@ -289,7 +289,7 @@ def test_a_commit_that_yaml_reads_as_a_number_needs_quotes():
 @pytest.mark.parametrize("section", ["base", "annotator", "reader"])
 def test_the_files_of_a_model_folder_are_handed_on_and_a_revision_of_it_is_refused(section, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(checks, "_check_folder", lambda *_: None)  # a base has to be one
+    monkeypatch.setattr(checks, "is_folder", lambda _: False)  # a base has to be an encoder
     config, place = {
         "base": ("bases/base.json", "base"), "annotator": ("annotator.json", "annotator"),
         "reader": ("readers/x.json", "readers.x"),

@@ -44,7 +44,7 @@ POINTED = _table("pointed", GivenGold, row=int, of=str)
 
 QUERIES = Path(__file__).with_name("gathered.sql").read_text(encoding="utf-8")
 SQL = dict(re.findall(r"(?ms)^-- (\w+): [^\n]*\n(.*?)(?=^-- \w+: |\Z)", QUERIES))  # by name
-_RECORDS = {
+RECORDS = {
     "questions": (Question, "SELECT * FROM numbered ORDER BY n"),
     "question_sets": (SetMember, SQL["sets"]),
     "contexts": (Context, SQL["contexts"]),
@@ -144,7 +144,7 @@ def write_records(
     unheld = find_unheld(connection)
     connection.execute(SQL["met"])
     connection.execute("DROP TABLE named; DROP TABLE found; DROP TABLE pointed")  # what they held is free for sorting
-    for name, (record, query) in _RECORDS.items():
+    for name, (record, query) in RECORDS.items():
         engine.write(connection, query, folder / f"{name}.parquet", record)
     count = append_missing(connection, folder / "passages.parquet")
     counts = {"passages_from_contexts": count, "own_documents": own_count, **engine.first(connection, SQL["counts"])}

@@ -15,22 +15,16 @@ from eadpr.corpus.formats.columns import NAMES, Columns
 from eadpr.corpus.formats.entity_questions import read_entity_questions
 from eadpr.corpus.formats.paq import Paq, sample_paq
 from eadpr.corpus.formats.trex_facts import Facts, facts_reader
-from eadpr.corpus.gathered import Gathered, gathering, write_records
+from eadpr.corpus.gathered import RECORDS, Gathered, gathering, write_records
 from eadpr.corpus.pieces import cut_passages
 from eadpr.corpus.rows import ROLES, GivenPassage, GivenQuestion, OddRows, RowError, check_passages, excerpt
 from eadpr.corpus.sources import ASKS, File, Prepare, Source
 from eadpr.runtime.files import new_folder, write_json
 from eadpr.runtime.progress import progress
 from eadpr.storage import engine, tables
-from eadpr.storage.records import Context, Origin, Passage, Question, SetMember
+from eadpr.storage.records import Context, Passage, Question, SetMember
 
-TABLES = {
-    "passages": Passage,
-    "questions": Question,
-    "question_sets": SetMember,
-    "contexts": Context,
-    "origins": Origin,
-}
+TABLES = {"passages": Passage} | {name: record for name, (record, _) in RECORDS.items()}
 
 _REPORT = f"""
 SELECT m.question_set || '/' || m.split AS name, count(*) AS questions,

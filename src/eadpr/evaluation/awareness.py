@@ -7,7 +7,7 @@ variant ending in `_cut`; it says nothing about the retriever and is only counte
 """
 
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -61,7 +61,7 @@ class Differences(NamedTuple):
     without: NDArray[np.object_]
 
 
-def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENESS) -> Iterator[tuple[str, Differences]]:
+def of_file(path: Path, questions: pa.Array) -> Iterator[tuple[str, Differences]]:
     """Yield each metric with the score differences of these questions' pairs (same question, same passage)."""
     import pandas as pd
 
@@ -73,8 +73,7 @@ def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENES
     scores = scores.reindex(pd.MultiIndex.from_frame(rows[pair].drop_duplicates()))  # the order of the file
     present = set(scores.columns)
     scores = scores[scores.index.isin(questions.to_pylist(), level="question_id")]
-    for metric in metrics:
-        compared = AWARENESS[metric]
+    for metric, compared in AWARENESS.items():
         variants = compared.above, compared.below, compared.above + CUT, compared.below + CUT
         columns = scores.reindex(columns=variants).to_numpy().T
         if present.isdisjoint((compared.above, compared.above + CUT)):
@@ -82,11 +81,9 @@ def of_file(path: Path, questions: pa.Array, metrics: Collection[str] = AWARENES
         yield metric, _compare(scores.index.get_level_values("question_id").to_numpy(), *columns)
 
 
-def of_trainings(
-    paths: Sequence[Path], questions: pa.Array, metrics: Collection[str] = AWARENESS
-) -> Iterator[tuple[str, Differences]]:
+def of_trainings(paths: Sequence[Path], questions: pa.Array) -> Iterator[tuple[str, Differences]]:
     """Yield each metric with the differences of all the files' pairs, one file after the other."""
-    for by_file in zip(*(of_file(path, questions, metrics) for path in paths), strict=True):
+    for by_file in zip(*(of_file(path, questions) for path in paths), strict=True):
         columns = zip(*(differences for _, differences in by_file), strict=True)
         yield by_file[0][0], Differences(*map(np.concatenate, columns))
 

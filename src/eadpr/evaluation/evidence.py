@@ -54,12 +54,8 @@ def judge_spans(pair: Pair, spans: Iterable[Span]) -> list[bool]:
             to_cover += inside
         else:
             to_touch.append(gold)
-    judgements = []
-    for span in spans:
-        inner = stripped(text, span)
-        covers = any(_covers(inner, target) for target in to_cover)
-        judgements.append(covers or bool(overlapping([inner], to_touch)))
-    return judgements
+    inner = [stripped(text, span) for span in spans]
+    return [any(_covers(span, target) for target in to_cover) or bool(overlapping([span], to_touch)) for span in inner]
 
 
 def _covers(span: Span, target: Span) -> bool:

@@ -84,11 +84,10 @@ def details(
         for passage, text in compress(zip(passages, texts, strict=True), with_answer):
             edges[passage] = _edges(answer_spans(question.answers, text, question.answer_kind))
         hits = judge(question, [*passages]) if passages else []
-        shown_positives = []
-        for passage, positive in positives[question.id].items():
-            by_form = scores.get((question.id, passage), {})
-            ids_and_scores = {"passage": numbers[passage], "answers": edges[passage], "scores": by_form}
-            shown_positives.append(ids_and_scores | positive)
+        shown_positives = [
+            {"passage": numbers[i], "answers": edges[i], "scores": scores.get((question.id, i), {})} | positive
+            for i, positive in positives[question.id].items()
+        ]
         yield {
             "ranked": [[[numbers[passage], score, *match] for passage, score, match in ranking] for ranking in ranked],
             "hits": [[numbers[i], edges[i]] for i, hit in zip(passages, hits, strict=True) if hit],

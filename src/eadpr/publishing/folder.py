@@ -87,10 +87,8 @@ def _write_tokens(folder: Path, encoder: TextEncoder) -> None:
             files.write_json(folder / path / "config.json", config)
     files.write_json(folder / "modules.json", listed)
     lengths = {"query_length": encoder.settings.question_tokens, "document_length": encoder.settings.passage_tokens}
-    for name, changes in (
-        ("sentence_bert_config.json", lengths),
-        (MODEL, {"model_type": "MultiVectorEncoder", "similarity_fn_name": "meanmaxsim"}),
-    ):
+    kind_of_model = {"model_type": "MultiVectorEncoder", "similarity_fn_name": "meanmaxsim"}
+    for name, changes in (("sentence_bert_config.json", lengths), (MODEL, kind_of_model)):
         files.write_json(folder / name, files.read_json(folder / name) | changes)
 
 

@@ -41,12 +41,10 @@ class FusionReader(torch.nn.Module):
     def states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return the states (T, D) of each passage without padding; passages of similar length share a pass."""
         states: dict[int, Tensor] = {}
+        encoder, device = self.model.get_encoder(), self.model.device
         for part in batches([len(row) for row in ids], TOKEN_BUDGET):
             input_ids, mask = pad([ids[i] for i in part], self.tokenizer.pad_token_id)
-            device = self.model.device
-            states_PTD = self.model.get_encoder()(
-                input_ids=input_ids.to(device), attention_mask=mask.to(device)
-            ).last_hidden_state
+            states_PTD = encoder(input_ids=input_ids.to(device), attention_mask=mask.to(device)).last_hidden_state
             for i, states_TD in zip(part.tolist(), states_PTD, strict=True):
                 states[i] = states_TD[: len(ids[i])]
         return [states[i] for i in range(len(ids))]

@@ -49,8 +49,7 @@ def tables_of_passages(
     count = means[means["metric"] == read.metrics[0]]["n"].iloc[0]
     table = md.pivot(pd.concat([means, awareness]), ["%"], [*rows], [*read.metrics, *AWARE])
     compared = comparisons(measures.outcomes, pairs, name, read.metrics)
-    differences = difference_table(compared, read.metrics, sampling)
-    return [f"## {name}: {count:,.0f} questions", table, *differences]
+    return [f"## {name}: {count:,.0f} questions", table, *difference_table(compared, read.metrics, sampling)]
 
 
 def tables_of_paths(

@@ -21,8 +21,7 @@ def write_plots(
     kinds = {"step": np.int64, "loss": np.float64}  # an arm of 0 steps has the header alone
     logs = (pd.read_csv(training / name / LOSS, sep="\t", dtype=kinds).assign(arm=name) for name in trained)
     for name, points in (("topk", top_k_points(measures, sets)), ("loss", pd.concat(logs))):
-        text = points.to_csv(index=False, float_format="%.6f", lineterminator="\n")
-        files.write_text(folder / f"{name}.csv", text)
+        files.write_text(folder / f"{name}.csv", points.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
 
 
 def top_k_points(measures: MeasuredRows, sets: Sequence[str]) -> pd.DataFrame:

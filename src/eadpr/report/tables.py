@@ -116,10 +116,8 @@ def tables_by_kind(means: pd.DataFrame, metrics_by_kind: Mapping[KindName, Seque
         for metric in metrics:
             groups = means[(means["by"] == kind) & (means["metric"] == metric)]
             counts = groups.groupby("group")["n"].unique()
-            labels = {}
-            for group in KINDS[kind].groups or sorted(counts.index):
-                if group in counts:
-                    labels[group] = [group, "/".join(f"{n:,.0f}" for n in sorted(counts[group]))]
+            present = [group for group in KINDS[kind].groups or sorted(counts.index) if group in counts]
+            labels = {group: [group, "/".join(f"{n:,.0f}" for n in sorted(counts[group]))] for group in present}
             if labels and counts.map(max).sum() >= FEWEST:
                 head = [kind.replace("_", " "), "pairs" if metric in AWARENESS else "questions"]
                 rows, groups = list(groups["row"].unique()), groups.assign(n=np.nan)
@@ -134,12 +132,11 @@ def score_table(records: Path, pairs_folder: Path, name: str, arms: Rows) -> lis
     for arm, names in arms.items():
         for metric, pairs in of_trainings([pairs_folder / f"{name}.parquet" for name in names], questions):
             if len(pairs.values):
-                row = [arm, md.title(metric), f"{len(pairs.values) / len(names):,.0f}"]
                 above, below = pairs.values[pairs.values > 0], pairs.values[pairs.values <= 0]
                 digits = 4 if np.abs(pairs.above).max() <= COSINE else 2
-                for values in (pairs.above, pairs.above - pairs.values, pairs.values, above, below):
-                    row.append(f"{values.mean():.{digits}f}" if len(values) else md.NONE)
-                rows.append(row)
+                columns = (pairs.above, pairs.above - pairs.values, pairs.values, above, below)
+                means = [f"{values.mean():.{digits}f}" if len(values) else md.NONE for values in columns]
+                rows.append([arm, md.title(metric), f"{len(pairs.values) / len(names):,.0f}", *means])
     if not rows:
         return []
     header = ["arm", "behind", "pairs", "first", "second", "difference", "where above 0", "where not"]

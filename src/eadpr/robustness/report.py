@@ -41,10 +41,9 @@ def report_robustness(
 
 def report_set(measures: MeasuredRows, name: str, settings: ReportArms, most: int) -> list[str]:
     means = select_set(measures.rows, name)
-    columns, compared = (
-        [metric for metric in metrics if metric in set(means["metric"])]
-        for metrics in (settings.columns, settings.differences)
-    )
+    measured = set(means["metric"])
+    columns = [metric for metric in settings.columns if metric in measured]
+    compared = [metric for metric in settings.differences if metric in measured]
     changes = list_changes(measures, name, compared, settings, most)
     return [
         f"## {name}",

@@ -13,7 +13,7 @@ from eadpr.runtime.model_folders import SIDES, has_two_sides, is_folder, sides_d
 from eadpr.settings.model import Layout, MultihopOf, Settings
 from eadpr.settings.yaml import SettingError
 from eadpr.supervision.config import Placebo, Strategy
-from eadpr.training.config import OTHERS, EncoderSettings
+from eadpr.training.config import OTHERS
 
 # The settings of each named model and ranking by kind: bases, fused, readers, ..., and arms (the active ones).
 Models = dict[str, dict[str, Settings]]
@@ -100,8 +100,11 @@ def _check_folders(layout: Layout, models: Models) -> None:
     for model, encoder in dict.fromkeys((config.base.model, config.encoder) for config in starts):
         if model == "scratch" or not is_folder(model):
             continue
+        from eadpr.training.encoder import load_pretrained
+
         try:
-            _check_folder(model, encoder)
+            for side in [f"{model}/{side}" for side in SIDES] if has_two_sides(model) else [model]:
+                load_pretrained(side, encoder, setting="base.model", weights=False)
         except ValueError as error:
             key, reason = re.fullmatch(r"(?s)((?:base|encoder)\.\w+)?:? ?(.*)", str(error)).groups()
             raise SettingError(key or "base.model", reason) from error
@@ -111,13 +114,6 @@ def _check_folders(layout: Layout, models: Models) -> None:
         if config.encoder.shared and has_two_sides(folder) and sides_differ(folder):  # which reads all files
             reason = f"{init} has two encoders; set arms.{layout.active[arm].repeats or arm}.encoder.shared to false"
             raise SettingError(f"active.{arm}.init", f"{reason}, or start from another")
-
-
-def _check_folder(model: str, encoder: EncoderSettings) -> None:
-    from eadpr.training.encoder import load_pretrained
-
-    for side in [f"{model}/{side}" for side in SIDES] if has_two_sides(model) else [model]:
-        load_pretrained(side, encoder, setting="base.model", weights=False)
 
 
 def _check_validation(layout: Layout, settings: Settings, models: Models, trainings: dict[str, Settings]) -> None:

@@ -127,8 +127,7 @@ def stage(config: str | None = None, **patterns: str) -> Callable[[Callable[...,
     """
 
     def declare(main: Callable[..., str]) -> Stage:
-        name = Path(main.__code__.co_filename).stem
-        declared_stage = Stage(main, config or f"{name}.json", patterns)
+        declared_stage = Stage(main, config or f"{Path(main.__code__.co_filename).stem}.json", patterns)
         if main.__module__ == "__main__":
             guard(lambda: declared_stage.run_command(sys.argv[1:]))
         return declared_stage

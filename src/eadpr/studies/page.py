@@ -62,10 +62,9 @@ def write_page(title: str, record: Mapping[str, Any], verdict: str = UNDECIDED) 
     """Return the Markdown: question, main table and differences of the first set, verdict, command, commit."""
     question_set, figures = next(iter(record["figures"].items()))
     heading = f"## {question_set}: {record['questions'][question_set]}, {record['passages']} passages"
-    differences = {}  # of arms, without those of near-duplicates
-    for pair, cells in record["differences"].get(question_set, {}).items():
-        if all(arm in figures for arm in pair.split(" − ")):
-            differences[pair] = cells
+    # Of arms, without those of near-duplicates.
+    measured = record["differences"].get(question_set, {})
+    differences = {pair: cells for pair, cells in measured.items() if {*pair.split(" − ")} <= figures.keys()}
     columns, rows = _columns(figures), max(ROWS - len(differences), ROWS // 2)
     parts = [f"# {title}", record["about"], heading, _table("%", figures, columns, rows)]
     columns = [metric for metric in columns if any(metric in cells for cells in differences.values())]

@@ -32,9 +32,8 @@ def describe_run(collection: str) -> dict[str, Any]:
     """
     over, defaults = flatten(read_yaml(PARAMS)), flatten(read_yaml(DEFAULTS))
     local = flatten(of_collection(load(PARAMS), collection)["settings"])
-    shared = defaults | over
     differing = {key: over[key] for key in over if defaults.get(key, over[key]) != over[key]}
-    differing |= {key: value for key, value in local.items() if shared.get(key) != value}
+    differing |= {key: value for key, value in local.items() if (defaults | over).get(key) != value}
     changed = hide_paths([f"{key}={value}" for key, value in differing.items()])
     if not (last := last_change()):
         return {"changed": changed}

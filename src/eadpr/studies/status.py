@@ -83,19 +83,14 @@ def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[st
 
 def is_unbuilt(steps: Iterable[Step], stale: Mapping[str, list[str]]) -> bool:
     """Tell whether each stage is stale and either not in dvc.lock or without its outputs."""
-    built = [step for step in steps if None not in step.inputs.values() and any(map(is_there, step.outputs))]
+    ran = [step for step in steps if None not in step.inputs.values()]
+    # Git keeps the outputs in metrics/, which a fresh clone so has.
+    built = any(os.path.exists(path) and not overlap(path, "metrics") for step in ran for path in step.outputs)
     return bool(stale) and not built and all(step.name in stale for step in steps)
-
-
-def is_there(output: str) -> bool:
-    """Tell whether an output of a run exists. Git keeps those in metrics/, which a fresh clone so has."""
-    return os.path.exists(output) and not overlap(output, "metrics")
 
 
 def read_steps(params: dict[str, Any]) -> list[Step]:
     """Read the stages that dvc.yaml has with `params`, without `configs`, in the order in which they run."""
-    from dvc.dependency.base import Dependency
-    from dvc.output import Output
     from dvc.repo import Repo
     from networkx import topological_sort
 
@@ -104,26 +99,18 @@ def read_steps(params: dict[str, Any]) -> list[Step]:
             stage for stage in topological_sort(repo.index.graph.reverse()) if hasattr(stage, "cmd") and stage.cmd
         ]
         outputs = [output.def_path for stage in stages for output in stage.outs]
-
-        def is_edited(path: Dependency) -> bool:
-            is_output = any(overlap(path.def_path, output) for output in outputs)
-            return not is_output and (not path.exists or path.changed_checksum())
-
-        def is_missing(output: Output) -> bool:
-            return not output.exists and (not output.use_cache or output.changed_cache())
-
-        return [
-            Step(
-                stage.addressing,
-                {path.def_path: path.hash_info.value for path in stage.deps},
-                [output.def_path for output in stage.outs],
-                (["its command"] if stage.cmd_changed else [])
-                + [path.def_path for path in stage.deps if is_edited(path)]
-                + [f"{output.def_path} is missing" for output in stage.outs if is_missing(output)],
-            )
-            for stage in stages
-            if stage.addressing != CONFIGS
-        ]
+        steps = []
+        for stage in stages:
+            if stage.addressing == CONFIGS:
+                continue
+            sources = [path for path in stage.deps if not any(overlap(path.def_path, output) for output in outputs)]
+            absent = [output for output in stage.outs if not output.exists]
+            reasons = ["its command"] if stage.cmd_changed else []
+            reasons += [path.def_path for path in sources if not path.exists or path.changed_checksum()]
+            reasons += [f"{o.def_path} is missing" for o in absent if not o.use_cache or o.changed_cache()]
+            inputs = {path.def_path: path.hash_info.value for path in stage.deps}
+            steps.append(Step(stage.addressing, inputs, [output.def_path for output in stage.outs], reasons))
+        return steps
 
 
 def overlap(path: str, other_path: str) -> bool:

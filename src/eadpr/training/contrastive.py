@@ -150,8 +150,7 @@ def make_pool(examples: ExampleSet, chosen: list[int], hard_negatives: int) -> t
 
 def average_rank(questions_QD: Tensor, passages_ND: Tensor, gold_Q: Tensor) -> float:
     """Return the mean rank of each question's gold passage by dot product, counted from 0, ties against it."""
-    gold_parts = gold_Q.to(questions_QD.device).split(QUESTIONS)
-    parts = zip(questions_QD.split(QUESTIONS), gold_parts, strict=True)
+    parts = zip(questions_QD.split(QUESTIONS), gold_Q.to(questions_QD.device).split(QUESTIONS), strict=True)
     return sum(count_above(part_D @ passages_ND.T, gold) for part_D, gold in parts) / len(gold_Q)
 
 

@@ -33,7 +33,8 @@ def make_page(title: str, date: str, columns: dict[str, Any], details: Iterable[
         while block := list(islice(remaining, size)):
             scripts.append(f'<script type="text/plain" id="{kind}{count}">{pack(block)}</script>')
             count += 1
-    script, style = _join_modules(), _read(STYLE)
+    script = "\n".join(re.sub(r"(?m)^import .*;\n|^export (?=\w)", "", _read(name)) for name in MODULES)
+    style = _read(STYLE)
     fields = {
         "title": html.escape(" · ".join(filter(None, ["eadpr", title, date]))),
         "collection": html.escape(title),
@@ -50,10 +51,6 @@ def pack(value: Any) -> str:
     """Compress JSON; NaN is refused, since no browser reads it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def _join_modules() -> str:
-    return "\n".join(re.sub(r"(?m)^import .*;\n|^export (?=\w)", "", _read(name)) for name in MODULES)
 
 
 def _read(name: str) -> str:
