@@ -5,22 +5,17 @@ import json
 import pytest
 
 from eadpr.storage import tables
-from eadpr.storage.records import Distractor, Evidence, Passage, Question, ScoredSpan, Span
+from eadpr.storage.records import Distractor, Evidence, ScoredSpan, Span
 from eadpr.supervision.distractors import write_distractors
 from eadpr.supervision.fillers import Fillers
 from eadpr.supervision.forms import fill, make_forms
-from eadpr.supervision.pairs import Pair
 from tests.supervision_toy import write_collection
-from tests.test_distractors import CUT
+from tests.test_distractors import CUT, pair
 
 TEXT = "Ann liked tea. She was born in Rome.\nRome is old. So is she."
 TEA, BORN, OLD, SHE = Span(0, 14), Span(15, 36), Span(37, 49), Span(50, 60)
+PAIR = pair(TEXT)
 BOB, CID, DAN, EVE = "Bob saw the cold sea.", "Cid has no cat.", "Dan is ill.", "Eve ran."
-
-
-def pair(answers=("Rome",), kind="string", text=TEXT) -> Pair:
-    question = Question("q", "Where?", list(answers), kind, None, None, None, None)
-    return Pair(question, Passage("p", "", text, None), None)
 
 
 def row(*spans: Span, strategy="pseudo", target="Rome") -> Evidence:
@@ -39,7 +34,7 @@ class Giving(Fillers):
 
 
 def fill_with(evidence: Evidence, *sentences: str):
-    return fill(pair(), evidence, Giving(*sentences))
+    return fill(PAIR, evidence, Giving(*sentences))
 
 
 @pytest.mark.parametrize(("evidence", "expected"), [
@@ -84,7 +79,7 @@ def test_forms_of_evidence_and_placebos_in_order():
     ]  # fmt: skip
     attempts = [
         (row.strategy, form, attempt.reason, attempt.distractor and attempt.distractor.text)
-        for row, form, attempt in make_forms(pair(), rows, ALL_FORMS.forms, Giving(CID, BOB, DAN))
+        for row, form, attempt in make_forms(PAIR, rows, ALL_FORMS.forms, Giving(CID, BOB, DAN))
     ]
     assert attempts == [
         ("placebo", "cut", "kept", "Ann liked tea. She was born in Rome. So is she."),
@@ -103,7 +98,7 @@ def test_no_two_placebos_have_the_same_filler(first):
     """Whichever row comes first, the second placebo gives way."""
     rows = [row(TEA, strategy="placebo"), row(OLD, strategy="placebo_second")]
     ordered = [row(BORN), rows[first], rows[1 - first]]
-    attempts = make_forms(pair(), ordered, ["filled"], Giving(CID, BOB, DAN))
+    attempts = make_forms(PAIR, ordered, ["filled"], Giving(CID, BOB, DAN))
     expected = {"pseudo": [CID], "placebo": [BOB], "placebo_second": [DAN]}
     assert {evidence.strategy: [*attempt.fillers] for evidence, _, attempt in attempts} == expected
 

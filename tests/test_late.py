@@ -67,12 +67,6 @@ def test_a_score_depends_neither_on_the_width_nor_on_where_the_left_out_tokens_s
     torch.testing.assert_close(late.late_scores(passages, padded, 5)[:, :1], late.late_scores(passages, alone, 5))
 
 
-def test_scores_below_zero_are_not_lifted_by_padding():
-    question = late.token_rows(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[True]]), 3)
-    passage = late.token_rows(torch.tensor([[[-2.0, 0.0]]]), torch.tensor([[True]]), 3)
-    assert late.late_scores(question, passage, 2).tolist() == [[-1.0]]
-
-
 def test_a_text_without_tokens_scores_0_as_a_question():
     empty = late.token_rows(*texts([1]), 2) * 0
     assert late.late_scores(empty, late.token_rows(*texts([3], seed=1), 4), 5).tolist() == [[0.0]]
