@@ -189,11 +189,13 @@ class EvidenceLoss(nn.Module):
 
 def cached(loss: EvidenceLoss, mini_batch_size: int = 32) -> nn.Module:
     """Return the same loss for batches beyond memory (Gao et al., 2021), by sentence-transformers' gradient cache."""
-    from sentence_transformers import multi_vector_encoder, sentence_transformer, util
+    from sentence_transformers import util
+    from sentence_transformers.multi_vector_encoder import losses as of_tokens
+    from sentence_transformers.sentence_transformer import losses as of_vectors
 
-    vectors = sentence_transformer.losses.CachedMultipleNegativesRankingLoss
-    tokens = multi_vector_encoder.losses.CachedMultiVectorMultipleNegativesRankingLoss
-    kind: Any = tokens if loss.by_tokens else vectors
+    kind: Any = of_vectors.CachedMultipleNegativesRankingLoss
+    if loss.by_tokens:
+        kind = of_tokens.CachedMultiVectorMultipleNegativesRankingLoss
 
     class CachedEvidenceLoss(kind):
         def forward(self, sentence_features: Iterable[dict[str, Tensor]], labels: Tensor | None = None) -> Tensor:
@@ -203,7 +205,7 @@ def cached(loss: EvidenceLoss, mini_batch_size: int = 32) -> nn.Module:
 
         def calculate_loss(self, reps: list[list[Tensor]], masks: Any = None, *, with_backward: bool = False) -> Tensor:
             """Compute the loss of the columns' mini-batches; `masks` are those of tokens, else labels, unused."""
-            join = util.cat_padded_token_embeddings if loss.by_tokens else torch.cat
+            join: Any = util.cat_padded_token_embeddings if loss.by_tokens else torch.cat
             columns = map(join, reps, masks) if loss.by_tokens else map(join, reps)
             value = loss.of_vectors([*columns], self.masks)
             if with_backward:
