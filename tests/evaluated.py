@@ -45,7 +45,7 @@ REPORT = ReportArms(
     trainings={"dpr": ["dpr"], "eadpr": ["eadpr"]}, fused=[], columns=["top1", "top2", "mrr3", "aa", "aa_evidence"],
     differences=["top1", "mrr3", "aa"], by={"type": ["aa", "top1"]}, baseline="dpr", compare={}, resamples=200,
     confidence=0.95, seed=0, one_hop={}, robustness=NOTHING, reading=NOTHING, of_paths=[], strategy="sentence",
-    bases=["scratch"], seeds=[1],
+    annotated=False, bases=["scratch"], seeds=[1],
 )  # fmt: skip
 
 PASSAGES = [

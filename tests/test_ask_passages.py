@@ -35,10 +35,10 @@ def test_sentences_of_five_words_are_asked_about_unless_they_are_the_whole_passa
 
 
 def test_passages_are_read_whole_or_named(tmp_path, capsys):
-    for name in ("a.txt", "b.pdf", "c.html"):
+    for name in ("a.txt", "b.pdf", "c.html", "d.pdf"):
         (tmp_path / name).write_text(TEXT, encoding="utf-8")
     assert [passage.text for passage in ask.read_passages(tmp_path, {}, None)] == [TEXT]
-    assert capsys.readouterr().err == f"{tmp_path}: not read: 1 .pdf, 1 .html\n"
+    assert capsys.readouterr().err == f"{tmp_path}: not read: 2 .pdf, 1 .html\n"
     (tmp_path / "p.jsonl").write_text(2 * (json.dumps(ADA._asdict()) + "\n"), encoding="utf-8")
     with pytest.raises(ValueError, match=r"p\.jsonl: 2 passages have the id 'p1'"):
         ask.read_passages(tmp_path / "p.jsonl", {}, None)

@@ -139,7 +139,7 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     expected = {metric: pytest.approx(measures[metric].values.mean()) for metric in CONTROLLED if metric in measures}
     assert alone == expected
     assert share_longer(*inputs[:3], "toy/dev", settings, ["aa", "top1"]) == {}
-    rows = tables.read(tmp_path / "positives.parquet", Positive)
+    rows = list(tables.rows(tmp_path / "positives.parquet", Positive))
     annotated = [row._replace(gold=row.gold if row.question_id == "q0" else None) for row in rows]
     tables.write(tmp_path / "positives.parquet", Positive, annotated)
     settings.annotated = True

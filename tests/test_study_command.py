@@ -52,13 +52,14 @@ def study(name: str = "evidence", **options: object) -> str | None:
 
 
 def test_a_study_runs_in_a_copy_and_leaves_a_page_and_its_numbers(project):
-    (project / "data/collections/für mich.yaml").write_text((project / "data/collections/squad-open.yaml").read_text())
+    (project / "für mich.txt").touch()
+    (project / "data/collections/mine.yaml").write_text((project / "data/collections/squad-open.yaml").read_text())
     model = small_collection.write_model(project.parent / "made") / "passage_encoder"
     study(collection="atlas", seeds=[4, 5], set_=["train.steps=7", f"base.model={model}"])
     words = (project / "words").read_text(encoding="utf-8").splitlines()
     assert words[:4] == ["exp", "run", "--temp", "-n"]
     assert words[4].startswith("evidence-atlas-")
-    assert words[5:7] == ["-C", "data/collections/für mich.yaml"], "which git does not know yet"
+    assert words[5:9] == ["-C", "data/collections/mine.yaml", "-C", "für mich.txt"], "which git does not know yet"
     assert {"++train.seed=4", "++train.steps=7"} < set(words)
     assert "++active.eadpr-5={repeats: eadpr, seed: 5, negatives: bm25, init: base}" in words
     assert not any(word.startswith(("++active.eadpr-2=", "++active.eadpr-4=")) for word in words)
