@@ -145,3 +145,4 @@ def test_an_encoder_of_length_alone_is_aware_of_all_and_under_control_of_half(tm
     settings.annotated = True
     shares = share_longer(*inputs[:3], "toy/dev", settings, ["controlled_aa"])
     assert shares == {"controlled_aa": measures["controlled_aa"].values[0]}, "of the pair that is probed"
+    assert AWARENESS["aa_sentence"].formula == AWARENESS["aa_evidence"].formula == "s(q, p⁺) > s(q, p*)"
