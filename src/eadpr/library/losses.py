@@ -95,7 +95,7 @@ class EvidenceLoss(nn.Module):
             if not least <= (times := self.roles.count(role)) <= most:
                 raise ValueError(f"roles: {role} stands {times} times in {list(roles)}, expected {least} to {most}")
         normalises = isinstance(model, nn.Sequential) and type(model[-1]).__name__ == "Normalize"
-        stated = "cosine" if normalises else getattr(model, "similarity_fn_name", None)
+        stated = "cosine" if normalises else getattr(model, "similarity_fn_name", None) or "cosine"
         self.similarity = similarity or (getattr(model, "similarity_fn_name", None) if self.by_tokens else stated)
         if self.similarity not in (expected := ("meanmaxsim", "maxsim") if self.by_tokens else ("cosine", "dot")):
             raise ValueError(f"similarity {self.similarity!r}: expected {' or '.join(expected)}")

@@ -25,7 +25,7 @@ from eadpr.training.config import NO_PROMPTS
 from eadpr.training.encoder import TextEncoder
 
 TEMPLATE = Path(__file__).with_name("card.md")
-FORBIDS = re.compile(r"\bNC\b|\bnc\b|[Nn]on-?commercial|\bnot? (?:for )?commercial use")
+FORBIDS = re.compile(r"\bNC\b|\bnc\b|[Nn]on[- ]?commercial|[Cc]ommercial use(?! (?:is |are )?(?:allowed|permitted))")
 
 
 def describe_arm(

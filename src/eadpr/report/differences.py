@@ -111,9 +111,10 @@ def difference_table(rows: Iterable[Comparison], metrics: Sequence[str], samplin
     intro = (
         f"Differences in percentage points with {100 * sampling.confidence:g} % intervals ({sampling.resamples:,}"
         " resamples), over the questions that have a value on both sides. Where both sides have several trainings, as"
-        " many of each, or one side has no seed (BM25, untrained), intervals are over trainings and questions (two-way"
-        f" bootstrap), and * stands where the interval is on one side of 0 and p below {level:.2g} in the paired"
-        f" randomisation test over questions, with Holm's correction over the table ({len(tested)} in all). Elsewhere"
-        " they are over questions alone (paired bootstrap), without stars: these say nothing of other trainings."
+        " many of each, or one has several and the other no seed (BM25, untrained), intervals are over trainings and"
+        f" questions (two-way bootstrap), and * stands where the interval is on one side of 0 and p below {level:.2g}"
+        " in the paired randomisation test over questions, with Holm's correction over the table"
+        f" ({len(tested)} in all). Elsewhere they are over questions alone (paired bootstrap), without stars: these say"
+        " nothing of other trainings."
     )
     return [intro, md.table(["difference", *map(md.title, metrics)], body)]
