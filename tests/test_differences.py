@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
-from eadpr.evaluation.outcomes import Outcomes, together
+from eadpr.evaluation.outcomes import together
 from eadpr.report.config import Sampling
-from eadpr.report.differences import Comparison, compare, comparisons, difference_table
-from tests.evaluated import cells, starred, write_outcomes
+from eadpr.report.differences import Comparison, compare, difference_table
+from tests.evaluated import cells, starred
 
 SETTINGS = Sampling(resamples=10_000, confidence=0.95, seed=0)
 FEW = SETTINGS.model_copy(update={"resamples": 100})
@@ -96,18 +96,3 @@ def test_holms_correction_is_over_the_differences_that_a_table_has():
     assert [row[1].split()[0] for row in cells(table)[1:]] == ["+0.0", "+30.0", "–"]
     assert starred(table) == ["all"]
     assert starred(difference_table([rows[1]], ["top1", "top5"], SETTINGS)[1]) == ["six"]
-
-
-def test_rows_are_read_from_the_outcomes_of_all_trainings(tmp_path):
-    """eadpr is right in 4 and 2 of 4 questions, BM25, which has no other training, in 1."""
-    for name, n in (("eadpr", 4), ("eadpr-2", 2), ("bm25", 1)):
-        write_outcomes(tmp_path / f"{name}.parquet", {"top1": [1] * n + [0] * (4 - n)})
-    outcomes = {
-        "eadpr": Outcomes([tmp_path / "eadpr.parquet", tmp_path / "eadpr-2.parquet"]),
-        "bm25": Outcomes([tmp_path / "bm25.parquet"]),
-    }
-    pairs = [("eadpr", "bm25"), ("bm25", "eadpr")]
-    _, table = difference_table(comparisons(outcomes, pairs, "main/dev", ["top1"]), ["top1"], FEW)
-    assert [[row[0], row[1].split()[0].rstrip("*")] for row in cells(table)[1:]] == [
-        ["eadpr − bm25", "+50.0"], ["bm25 − eadpr", "-50.0"]
-    ]  # fmt: skip

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eadpr.runtime import cache, files, jobs, machine
-from eadpr.runtime.machine import Machine
 from eadpr.search import encode as encoding
 from eadpr.search.config import Encode
 from eadpr.search.vectors import Vectors
@@ -21,9 +20,9 @@ from eadpr.training import encoder as text_encoder
 from eadpr.training.padding import batches
 from tests import small_collection as small
 from tests.repository import ROOT
+from tests.training_toy import MACHINE
 
 SETTINGS = Encode(**small.ENCODE)
-MACHINE = Machine(**small.MACHINE)
 
 
 @pytest.fixture(scope="module")

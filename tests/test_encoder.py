@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -20,12 +19,11 @@ from eadpr.training.padding import pad
 from eadpr.training.pretrained import position_limit
 from eadpr.training.projection import Projection
 from eadpr.training.self_description import DenseShape
+from tests.repository import ROOT
 from tests.training_toy import BASE, SETTINGS
 
-ROOT = Path(__file__).resolve().parent.parent
 TITLES = ["Alman", "", "Bevik"]
 TEXTS = ["Alman was born in Aron.", "Bevik wrote letters.", "Bevik liked quiet rooms and " + "long walks " * 40]
-QUESTIONS = ["where was Alman born?", "who wrote letters?"]
 
 
 @pytest.fixture(scope="module")

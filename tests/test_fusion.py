@@ -9,7 +9,8 @@ from eadpr.evaluation.fusion import CHOSEN, fuse
 from eadpr.runtime.section import Sets
 from eadpr.search.config import Fuse
 from eadpr.storage import tables
-from eadpr.storage.records import Context, Fold, Passage, Positive, Question, Ranked, SetMember
+from eadpr.storage.records import Fold, Positive, Ranked
+from tests.toy_records import question, write_records
 
 
 @pytest.fixture
@@ -18,13 +19,7 @@ def collection(tmp_path):
 
     q2's positive p2, which alone holds its answer, is second in the first ranking (scaled 0.5) and best in the second.
     """
-    passages = [Passage(*texts, None) for texts in (("p1", "", "no"), ("p2", "", "an x"), ("p3", "", "no"))]
-    tables.write(tmp_path / "records/passages.parquet", Passage, passages)
-    questions = [Question(f"q{i}", "?", ["x"], "string", None, None, None, None) for i in (1, 2, 3)]
-    tables.write(tmp_path / "records/questions.parquet", Question, questions)
-    tables.write(tmp_path / "records/contexts.parquet", Context, [])
-    members = [SetMember("s", "train", "q1"), SetMember("s", "train", "q2"), SetMember("s", "dev", "q3")]
-    tables.write(tmp_path / "records/question_sets.parquet", SetMember, members)
+    write_questions(tmp_path, ["q3"])
     tables.write(tmp_path / "positives/positives.parquet", Positive, [Positive("q2", "p2", "given", None)])
     folds = [Fold("q1", "train", 0), Fold("q2", "validation", 1)]
     tables.write(tmp_path / "positives/folds.parquet", Fold, folds)
@@ -37,6 +32,13 @@ def collection(tmp_path):
     for name, of_questions in rankings.items():
         write_ranking(tmp_path / f"{name}.parquet", of_questions)
     return tmp_path
+
+
+def write_questions(folder, evaluated):
+    """Records of q1, q2 and of these."""
+    questions, sets = [question(i, ["x"]) for i in ("q1", "q2", *evaluated)], {"s/train": ["q1", "q2"]}
+    passages = [("p1", "", "no"), ("p2", "", "an x"), ("p3", "", "no")]
+    write_records(folder / "records", passages=passages, questions=questions, sets=sets | {"s/dev": evaluated})
 
 
 def write_ranking(path, of_questions):
@@ -84,10 +86,7 @@ def test_as_naive_sums(collection):
     """Few different scores, so that many tie; some questions are in one ranking or in none."""
     draw = np.random.default_rng(0)
     ids = [f"q{i}" for i in range(3, 43)]
-    questions = [Question(i, "?", ["x"], "string", None, None, None, None) for i in ("q1", "q2", *ids)]
-    tables.write(collection / "records/questions.parquet", Question, questions)
-    members = [SetMember("s", "dev" if i in ids else "train", i) for i in ("q1", "q2", *ids)]
-    tables.write(collection / "records/question_sets.parquet", SetMember, members)
+    write_questions(collection, ids)
     sides = []
     for side in ("first", "second"):
         ranked = {i: draw.permutation(list("abcdef"))[: draw.integers(0, 7)].tolist() for i in ids}

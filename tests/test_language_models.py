@@ -28,7 +28,6 @@ pytestmark = pytest.mark.writers
 
 TEXT = "Ada was born in London. She liked tea. The tea was green. Nobody knows why."
 ADA = Original(question("q", ["London"]), Passage("p", "Ada", TEXT, None), [Span(0, 23)], TEXT[24:])
-PROMPT = "{question} | {title} | {text}"
 
 
 def texts(generate, original=ADA, numbers=range(8)) -> list[str]:

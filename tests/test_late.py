@@ -1,6 +1,7 @@
 """Tokens and sentences against a naive loop: their scores, padding, gradients, rankings and probe."""
 
 import re
+from functools import partial
 from itertools import accumulate, pairwise
 
 import pytest
@@ -80,23 +81,21 @@ def test_only_the_matching_token_of_a_passage_gets_a_gradient():
     assert states.grad[0, 1].abs().sum() == 0
 
 
+def step_of(toy, settings, loss, cache, **options):
+    """A batch, its terms and its gradients without dropout; `options` are of the batcher."""
+    train = training_toy.TRAIN.model_copy(update={"gradient_cache": cache, "dropout": 0.0, "attention_dropout": 0.0})
+    encoders = load_pair(toy / "base", settings)
+    batch = training_toy.batcher_of(toy, settings=settings, size=8, **options).sampled(0)
+    terms = contrastive.add_gradient(encoders, batch, ArmSettings(loss, train, settings, training_toy.MACHINE))
+    return batch, terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
+
+
 @pytest.mark.parametrize("unit", ["token", "sentence"])
 @pytest.mark.usefixtures("one_thread")
 def test_gradients_of_all_losses_go_through_parts_with_and_without_gradient_cache(toy, unit):
-    settings = training_toy.SETTINGS.model_copy(update={"unit": unit, "shared": True})
-
-    def gradients(cache):
-        train = training_toy.TRAIN.model_copy(
-            update={"gradient_cache": cache, "dropout": 0.0, "attention_dropout": 0.0}
-        )
-        encoders = load_pair(toy / "base", settings)
-        sections = ArmSettings(training_toy.EADPR, train, settings, training_toy.MACHINE)
-        batch = training_toy.batcher_of(toy, settings=settings, size=8).sampled(0)
-        assert any(ids.max() >= MARK for ids in batch.passages) == (unit == "sentence")
-        terms = contrastive.add_gradient(encoders, batch, sections)
-        return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
-
-    (plain_terms, plain), (cached_terms, cached) = gradients(None), gradients(60)
+    step = partial(step_of, toy, training_toy.SETTINGS.model_copy(update={"unit": unit, "shared": True}))
+    (batch, plain_terms, plain), (_, cached_terms, cached) = (step(training_toy.EADPR, cache) for cache in (None, 60))
+    assert any(ids.max() >= MARK for ids in batch.passages) == (unit == "sentence")
     assert plain
     assert all(term > 0 for term in plain_terms[:4])
     torch.testing.assert_close(cached_terms, plain_terms)

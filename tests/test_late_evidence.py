@@ -1,6 +1,7 @@
 """The evidence of a positive against its rest, by tokens: a naive loop, which tokens, gradients, a training's log."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -9,12 +10,12 @@ from eadpr.runtime.files import read_json
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Distractor, Span
-from eadpr.training import contrastive, late
-from eadpr.training.arm import ArmInputs, ArmSettings, train_arm
+from eadpr.training import late
 from eadpr.training.encoder import load_pair
 from eadpr.training.losses import Masks, rest_loss
 from tests import training_toy
-from tests.test_late import naive, texts
+from tests.test_late import naive, step_of, texts
+from tests.test_training import train
 
 SETTINGS = training_toy.SETTINGS.model_copy(update={"unit": "token", "shared": True})
 
@@ -92,31 +93,19 @@ def test_a_positive_without_evidence_or_rest_that_the_encoder_reads_takes_no_par
 @pytest.mark.parametrize("unit", ["token", "sentence"])
 @pytest.mark.usefixtures("one_thread")
 def test_gradients_of_the_rest_are_those_with_a_gradient_cache(toy, unit):
-    settings = SETTINGS.model_copy(update={"unit": unit})
-
-    def step(cache, **changes):
-        train = training_toy.TRAIN.model_copy(
-            update={"gradient_cache": cache, "dropout": 0.0, "attention_dropout": 0.0}
-        )
-        loss = training_toy.EVIDENCE.model_copy(update=changes)
-        encoders = load_pair(toy / "base", settings)
-        batch = training_toy.batcher_of(toy, settings=settings, distractors=False, rest=0.5, size=8).sampled(0)
-        terms = contrastive.add_gradient(encoders, batch, ArmSettings(loss, train, settings, training_toy.MACHINE))
-        return terms, [p.grad for p in encoders.passage.parameters() if p.grad is not None]
-
-    (terms, plain), (cached_terms, cached) = step(None), step(60)
+    step = partial(step_of, toy, SETTINGS.model_copy(update={"unit": unit}), distractors=False, rest=0.5)
+    loss = training_toy.EVIDENCE
+    (_, terms, plain), (_, cached_terms, cached) = step(loss, None), step(loss, 60)
     assert terms[-1] > 0
     assert terms[0] == pytest.approx((terms[1] + 0.5 * terms[-1]).item())
     torch.testing.assert_close(cached_terms, terms)
     torch.testing.assert_close(cached, plain, atol=1e-5, rtol=1e-4)
-    _, without = step(None, rest=0.0)
+    _, _, without = step(loss.model_copy(update={"rest": 0.0}), None)
     assert max((a - b).abs().max().item() for a, b in zip(plain, without, strict=True)) > 1e-3
 
 
 def test_a_training_logs_the_rest_and_lifts_the_evidence_above_it(toy, tmp_path):
-    loss, train = training_toy.EVIDENCE, training_toy.TRAIN.model_copy(update={"steps": 30, "batch_size": 8})
-    inputs = ArmInputs(toy / "records", toy / "examples", toy / "base")
-    train_arm(inputs, tmp_path / "model", tmp_path / "log", ArmSettings(loss, train, SETTINGS, training_toy.MACHINE))
+    train(toy, tmp_path, loss=training_toy.EVIDENCE, settings=SETTINGS, steps=30, batch_size=8)
     terms = [training_toy.series(tmp_path, f"train/{name}") for name in ("loss", "dpr", "rest")]
     for total, dpr, rest in zip(*terms, strict=True):
         assert total == pytest.approx(dpr + 0.5 * rest, rel=1e-5)
@@ -128,8 +117,5 @@ def test_a_training_logs_the_rest_and_lifts_the_evidence_above_it(toy, tmp_path)
 def test_examples_without_evidence_are_refused(toy, tmp_path):
     folder = training_toy.write_collection(tmp_path)
     tables.write(folder / "examples" / "distractors.parquet", Distractor, ())
-    sections = ArmSettings(training_toy.EVIDENCE, training_toy.TRAIN, SETTINGS, training_toy.MACHINE)
     with pytest.raises(ValueError, match="spans of evidence"):
-        train_arm(
-            ArmInputs(folder / "records", folder / "examples", toy / "base"), tmp_path / "m", tmp_path / "l", sections
-        )
+        train(folder, tmp_path, loss=training_toy.EVIDENCE, settings=SETTINGS, init=toy / "base")

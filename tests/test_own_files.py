@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import typer
 from dvc.utils.hydra import apply_overrides
@@ -28,18 +29,11 @@ from stages.add import main
 from tests.corpus_toy import OF_PASSAGES, prepared, rows
 
 
-def cell(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
-    return '"' + text.replace('"', '""') + '"' if re.search('["\n\t,;]', text) else text
-
-
 def save(path: Path, rows: list[dict[str, Any]]) -> Path:
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
-        tab = "," if path.suffix == ".csv" else "\t"
-        lines = [tab.join(rows[0]), *(tab.join(cell(row[name]) for name in rows[0]) for row in rows)]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        pd.DataFrame(rows).to_csv(path, sep="\t", index=False)
     return path
 
 
@@ -77,9 +71,6 @@ def test_grades_go_with_the_positives_in_cells_too(tmp_path):
     assert graded == [[("p", 2.0), ("r", 1.0)], [("p", 3.0)], []]
     ((grade,),) = ([context.grade for context in q.contexts] for q in questions(tmp_path / "q.ndjson.bz2"))
     assert grade == 3.0
-
-
-SENTENCE = "Alpha beta gamma delta epsilon. "  # five words
 
 
 def cut(text: str, words: int) -> list[str]:

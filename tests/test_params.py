@@ -24,7 +24,6 @@ GOOD["arms"]["eadpr"] = {}
 
 ACTIVE = {"negatives": "bm25", "init": "base"}
 AGAIN = {"repeats": "dpr", "seed": 2} | ACTIVE
-TWO = {"encoder": {"shared": False}}
 MEASURED = {"generators": ["removed", "endpoint"], "arms": ["dpr", "eadpr"], "counts": [0, 20]}
 MDR = {"of": "eadpr", "init": "base"}
 FROM_BM25 = {"ranking": "bm25", "init": "models/base"}

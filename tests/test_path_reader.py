@@ -17,7 +17,6 @@ from eadpr.readers.evaluate import read_golds, score_predictions
 from eadpr.readers.extractive import ExtractiveReader, compute_logits
 from eadpr.readers.inputs import NOWHERE, Sentences, find_sentences, make_input, shares, tokenize
 from eadpr.readers.lessons import ExtractiveExamples, extractive_terms, path_examples
-from eadpr.runtime.machine import Machine
 from eadpr.storage import tables
 from eadpr.storage.passages import PassageStore
 from eadpr.storage.records import Positive, Question, Span
@@ -25,11 +24,10 @@ from eadpr.training import loop
 from eadpr.training.forward import Encoders
 from eadpr.training.state import Checkpoints, TrainingState
 from tests.path_reading_toy import LEARNING, READ, write_all
-from tests.small_collection import MACHINE
+from tests.training_toy import MACHINE
 
 pytestmark = pytest.mark.readers
 
-HARDWARE = Machine(**MACHINE)
 SETTINGS = LEARNING.model_copy(update={"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 4, "depth": 5})
 
 
@@ -163,9 +161,9 @@ def test_a_path_s_scores_do_not_depend_on_its_batch_and_survive_saving(toy, stor
     again = kinds.load(tmp_path / "reader")
     assert again.settings == reader.settings
     with torch.inference_mode():
-        both, _ = compute_logits(again, inputs, HARDWARE)
+        both, _ = compute_logits(again, inputs, MACHINE)
         for i, path_input in enumerate(inputs):
-            alone, _ = compute_logits(reader, [path_input], HARDWARE)
+            alone, _ = compute_logits(reader, [path_input], MACHINE)
             for name, logits in alone.row(0)._asdict().items():
                 together = getattr(both.row(i), name)
                 cut = together[: len(logits)] if logits.ndim else together
@@ -240,10 +238,10 @@ def test_an_example_has_the_right_path_first_and_tells_sentences_by_its_order(to
 def test_the_loss_is_the_sum_of_its_terms(toy, store):
     examples = examples_of(toy, store, support=0.5)
     for i in (3, 4):
-        terms = extractive_terms(examples.reader, examples(i, 0), HARDWARE)
+        terms = extractive_terms(examples.reader, examples(i, 0), MACHINE)
         total = terms["spans"] + terms["selection"] + terms["kinds"] + 0.5 * terms["support"]
         torch.testing.assert_close(terms["loss"], total)
-        right, *_ = (compute_logits(examples.reader, [path_input], HARDWARE)[0] for path_input in examples(i, 0).inputs)
+        right, *_ = (compute_logits(examples.reader, [path_input], MACHINE)[0] for path_input in examples(i, 0).inputs)
         kind = torch.nn.functional.cross_entropy(right.kinds, torch.tensor([examples(i, 0).kind]))
         torch.testing.assert_close(terms["kinds"], kind)
 
@@ -255,11 +253,11 @@ def test_it_learns_to_answer_and_to_name_the_support(toy, store, tmp_path):
     state = TrainingState(Encoders(reader, reader), reader.settings)
 
     def terms(example):
-        return extractive_terms(reader, example, HARDWARE)
+        return extractive_terms(reader, example, MACHINE)
 
     loop.run(state, train.task(examples, terms, reader.settings), Checkpoints(tmp_path))
     assert state.series["train/loss"][-1][1] < 0.3 * state.series["train/loss"][0][1]
-    answerer = ExtractiveAnswerer(reader.eval(), store, READ.model_copy(update={"top_k": [5]}), HARDWARE)
+    answerer = ExtractiveAnswerer(reader.eval(), store, READ.model_copy(update={"top_k": [5]}), MACHINE)
     rows = [row for lesson in examples.lessons for row in answerer(lesson.question, [*lesson.right[:1], *lesson.wrong])]
     ids = [lesson.question.id for lesson in examples.lessons]
     gold = read_golds(toy / "records", toy / "positives/positives.parquet", ids)

@@ -1,10 +1,10 @@
 """Two hops, readers and readers of paths in the real pipeline, added by one `dvc exp run` at toy size."""
 
 import json
-from collections.abc import Iterable
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import pytest
@@ -77,11 +77,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def mean(values: Iterable[float]) -> float:
-    numbers = list(values)
-    return sum(numbers) / len(numbers)
-
-
 def test_each_stage_runs_once_and_then_there_is_nothing_to_do(added):
     assert set(added.ran) >= STAGES
     assert (len(set(added.ran)), added.project.dvc("repro")) == (len(added.ran), [])
@@ -102,7 +97,7 @@ def test_paths_of_two_passages_make_the_ranking_and_the_metrics(added):
     metrics = added.metrics("mdr")
     first = {q: {i for path in best[:10] for i in path} for q, best in paths.items()}
     hops = {q: set(question.hops) for q, question in added.questions.items()}
-    assert metrics["all20"] == pytest.approx(mean(first[q] >= hops[q] for q in hops), abs=1e-6)
+    assert metrics["all20"] == pytest.approx(fmean(first[q] >= hops[q] for q in hops), abs=1e-6)
     assert {kind: values["n"] for kind, values in metrics["by_hop_type"].items()} == {"bridge": 40, "comparison": 25}
     assert added.cells("atlas", "mdr")[:3] == [percent(metrics[f"top{k}"]) for k in (1, 5, 20)]
 
@@ -121,7 +116,7 @@ def test_answers_are_read_in_ranked_passages_and_measured(added):
         assert row.answer == added.passages[row.passage_id].text[row.start : row.end] != ""
     metrics = added.metrics("reading/extractive/mdr")
     for name, measure in (("em_2", exact_match), ("f1_2", f1)):
-        naive = mean(measure(row.answer, added.questions[row.question_id].answers) for row in rows)
+        naive = fmean(measure(row.answer, added.questions[row.question_id].answers) for row in rows)
         assert metrics[name] == pytest.approx(naive, abs=1e-6)
     assert (metrics["n"], metrics["n_read"]) == (65, 65)
     cells = [percent(metrics[metric]) for metric in ("em_2", "f1_2")]

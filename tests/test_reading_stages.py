@@ -1,4 +1,4 @@
-"""The stages of readers as commands, on the toy collection, and the table that compares rankings."""
+"""The report's table that compares rankings by a reader's answers."""
 
 import json
 from pathlib import Path
@@ -11,16 +11,10 @@ from eadpr.report.config import MeasuredBy
 from eadpr.report.summary import KEYS
 from eadpr.runtime.section import Sets
 from tests.evaluated import READ, REPORT, cells, write_outcomes
-from tests.reading_toy import write_reading
 
 pytestmark = pytest.mark.readers
 
 ARMS = {"bm25": ["bm25"], "dpr": ["dpr", "dpr2"], "eadpr": ["eadpr", "eadpr2"]}
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    return write_reading(tmp_path_factory.mktemp("toy"))
 
 
 def reported(folder: Path, matches: dict[str, list[float]], arms: dict[str, list[str]], aa=None) -> str:
@@ -37,7 +31,7 @@ def reported(folder: Path, matches: dict[str, list[float]], arms: dict[str, list
 
 
 def test_the_table_of_rankings_by_hand(tmp_path):
-    """bm25 2 of 4; each of dpr's trainings 1 of 4; eadpr's 3 and 4 of 4, so 87.5 %, 62.5 points above dpr."""
+    """bm25, of which no awareness is known, 2 of 4; each of dpr's trainings 1 of 4; eadpr's 3 and 4 of 4, so 87.5 %."""
     matches = {"bm25": [1, 1, 0, 0], "dpr": [1, 0, 0, 0], "eadpr": [1, 1, 1, 0], "eadpr2": [1, 1, 1, 1]}
     matches["dpr2"] = matches["dpr"]
     markdown = reported(tmp_path, matches, ARMS, {"dpr": 0.5, "dpr2": 0.5, "eadpr": 0.7, "eadpr2": 0.8})
@@ -55,11 +49,3 @@ def test_the_table_of_rankings_by_hand(tmp_path):
     assert estimates == [("bm25 − dpr", "+25.0"), ("eadpr − dpr", "+62.5")]
     assert json.loads((tmp_path / "out/metrics/reading/x/eadpr2.json").read_text())["main/dev"]["em_5"] == 1
     assert "difference" not in reported(tmp_path, matches, {"eadpr": ["eadpr"]})
-
-
-def test_a_row_without_awareness_is_shown(tmp_path):
-    arms = {"dpr": ["dpr"], "hybrid": ["hybrid"]}
-    markdown = reported(tmp_path, {"dpr": [1, 0], "hybrid": [1, 1]}, arms, {"dpr": 0.5})
-    rows = cells(markdown)
-    assert (rows[2], rows[-1][0]) == (["hybrid", "100.0", "100.0", "–", "–", "–"], "hybrid − dpr")
-    assert rows[-1][1].startswith("+50.0 [")

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from eadpr.training import contrastive
-from eadpr.training.arm import ArmInputs, ArmSettings, prepare_encoders, train_arm
+from eadpr.training.arm import ArmSettings, prepare_encoders
 from eadpr.training.config import Loss
 from eadpr.training.encoder import Encoders, TextEncoder, load_pair, settings_of
 from tests.test_losses import naive
+from tests.test_training import train as train_arm
 from tests.training_toy import DPR, EADPR, MACHINE, PLAIN, SETTINGS, TRAIN, batcher_of, series
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -110,12 +111,8 @@ def test_validation_sees_the_scale_in_its_loss_and_not_in_its_ranks(toy):
 
 def train(folder, out, init, *, scale, settings=SETTINGS) -> list[float]:
     """The losses of two steps into `out/model` and `out/log`."""
-    inputs = ArmInputs(folder / "records", folder / "examples", init)
-    loss = EADPR.model_copy(update={"scale": scale})
-    changes = {"steps": 2, "dropout": 0.0, "attention_dropout": 0.0, "learning_rate": 1e-9}
-    train_arm(
-        inputs, out / "model", out / "log", ArmSettings(loss, TRAIN.model_copy(update=changes), settings, MACHINE)
-    )
+    loss, changes = EADPR.model_copy(update={"scale": scale}), {"dropout": 0.0, "attention_dropout": 0.0}
+    train_arm(folder, out, loss=loss, settings=settings, init=init, steps=2, learning_rate=1e-9, **changes)
     return series(out, "train/loss")
 
 

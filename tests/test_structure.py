@@ -29,7 +29,7 @@ CORE = (
     "encode", "retrieve", "probe", "evaluate", "report",
 )  # fmt: skip
 # The most lines of Python. Raising one takes a commit that begins "decision:" and says why.
-SIZES = {"src": 20_480, "core": 9_940, "stages": 550, "tests": 19_000, "benchmarks": 4_000}
+SIZES = {"src": 20_500, "core": 9_940, "stages": 550, "tests": 19_000, "benchmarks": 4_000}
 SOURCES = re.compile(r"corpus/|atlas/")  # readers of files and the generated collection
 # What stages add to the core.
 HANDED_IN = re.compile(r"two_hops/evaluate|(readers|robustness)/report|writers/evidence")

@@ -1,6 +1,7 @@
 """The command `eadpr study`: the experiment that it runs, and what it writes."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import sys
 import pytest
 import typer
 
+from eadpr.runtime import stage_code
+from eadpr.studies import check as check_module
 from eadpr.studies import experiment, page, provenance
 from eadpr.studies.command import complete_studies, main
 from tests import small_collection
@@ -47,7 +50,7 @@ def project(tmp_path, monkeypatch):
 
 
 def study(name: str = "evidence", **options: object) -> str | None:
-    defaults = {"collection": None, "seeds": [], "set_": [], "show": False}
+    defaults = {"collection": None, "seeds": [], "set_": [], "show": False, "check": False}
     return main(name, **defaults | options)
 
 
@@ -103,6 +106,43 @@ def test_a_failed_run_ends_with_its_code_and_writes_no_page(project, monkeypatch
         study()
     assert ended.value.exit_code == 255
     assert not (project / "docs").exists()
+
+
+def check(capsys, study: str | None = None) -> tuple[int, list[str]]:
+    capsys.readouterr()
+    with pytest.raises(typer.Exit) as ended:
+        main(study, check=True)
+    stage_code._read.cache_clear()
+    check_module._lists.cache_clear()
+    return ended.value.exit_code, capsys.readouterr().out.splitlines()
+
+
+def test_a_page_is_checked_against_code_and_settings(project, capsys):
+    for name in ("src", "stages"):
+        shutil.copytree(ROOT / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "dvc.yaml", project)
+    git("add", "-A")
+    git("commit", "-qm", "code")
+    model = small_collection.write_model(project.parent / "made") / "passage_encoder"
+    study(set_=[f"base.model={model}"])
+    study("hybrid")
+    page, commit = "docs/studies/atlas/evidence.md: ", git("rev-parse", "--short=7", "HEAD")
+    loss = project / "src/eadpr/training/losses.py"
+    code, atlas = loss.read_text(encoding="utf-8"), project / "data/collections/atlas.yaml"
+    loss.write_text(f"# A remark.\n{code}", encoding="utf-8")
+    with (project / "src/eadpr/two_hops/hops.py").open("a") as two_hops:
+        two_hops.write("print()\n")
+    assert check(capsys) == (0, [f"{page}of this code", "docs/studies/atlas/hybrid.md: of this code"])
+    atlas.write_text(atlas.read_text(encoding="utf-8").replace("settings: {}", "settings: {train: {steps: 7}}"))
+    assert check(capsys, "evidence") == (1, [f"{page}its settings have changed since {commit}, or are not recorded"])
+    loss.write_text(f"{code}print()\n", encoding="utf-8")
+    exit_code, (line,) = check(capsys, "evidence")
+    assert (exit_code, re.sub(r"of \d+", "of N", line)) == (
+        1,
+        f"{page}1 of N files of code have changed since {commit}",
+    )
+    (project / "data/studies/ours.yaml").unlink()
+    assert check(capsys, "evidence")[1] == [f"{page}its command is refused now: data/studies has no study 'evidence'"]
 
 
 @pytest.mark.parametrize(("options", "key"), [

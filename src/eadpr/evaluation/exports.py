@@ -14,7 +14,6 @@ from eadpr.storage.rankings import read_rankings
 from eadpr.storage.records import Ranked
 
 FILES = ("run.trec", "qrels-ids.trec", "qrels-answers.trec")
-NOTHING = "-"  # stands for the passage of a question without a hit
 
 
 def export(ranking: Path, records: Path, positives: Path, out: Path, *, sets: Sequence[str]) -> dict[Path, int]:
@@ -22,8 +21,8 @@ def export(ranking: Path, records: Path, positives: Path, out: Path, *, sets: Se
 
     The run has lines `question Q0 passage rank score tag`, its tag the name of the ranking's folder. The first
     judgements have `question 0 passage grade` of the passages that the report's metrics by id count, the second
-    `question 0 passage 1` of the hits in top-k and MRR, and grade 0 for a question without a hit, which counts as
-    wrong. They are of the ranked questions, or with `sets` of theirs; the unranked count as wrong, as in the report.
+    `question 0 passage 1` of the hits in top-k and MRR, and `question 0 - 0` for a question without a hit, which counts
+    as wrong. They are of the ranked questions, or with `sets` of theirs; the unranked count as wrong, as in the report.
     """
     ranked = set(tables.read(ranking, Ranked, ["question_id"])["question_id"].to_pylist())
     selected_ids = set(read_question_ids(records / "question_sets.parquet", sets)) if sets else ranked
@@ -39,7 +38,7 @@ def export(ranking: Path, records: Path, positives: Path, out: Path, *, sets: Se
             run += [f"{question.id} Q0 {row.passage_id} {row.rank} {score!s} {tag}" for row, score in fall(rows)]
             by_id += [f"{question.id} 0 {i} {grade:g}" for i, grade in judge.relevant[question.id].items()]
             hits = [i for i, hit in zip(ids, judge(question, ids), strict=True) if hit]
-            by_answer += [f"{question.id} 0 {i} 1" for i in hits] or [f"{question.id} 0 {NOTHING} 0"]
+            by_answer += [f"{question.id} 0 {i} 1" for i in hits] or [f"{question.id} 0 - 0"]
     with ExitStack() as stack:  # all files or none
         for name, of_file in zip(FILES, lines, strict=True):
             temporary = stack.enter_context(files.replacing(out / name))

@@ -205,8 +205,7 @@ def cached(loss: EvidenceLoss, mini_batch_size: int = 32) -> nn.Module:
 
         def calculate_loss(self, reps: list[list[Tensor]], masks: Any = None, *, with_backward: bool = False) -> Tensor:
             """Compute the loss of the columns' mini-batches; `masks` are those of tokens, else labels, unused."""
-            join: Any = util.cat_padded_token_embeddings if loss.by_tokens else torch.cat
-            columns = map(join, reps, masks) if loss.by_tokens else map(join, reps)
+            columns = map(util.cat_padded_token_embeddings, reps, masks) if loss.by_tokens else map(torch.cat, reps)
             value = loss.of_vectors([*columns], self.masks)
             if with_backward:
                 value.backward()

@@ -49,11 +49,10 @@ def check_loadable(model: str | Path) -> str:
         kind = CLASSES["ColBERT"]  # sentence-transformers takes PyLate's layer for its own, and refuses other classes
     try:
         read_description(str(model))
+        return VECTORS
     except ValueError as error:
         if kind == VECTORS or SETTINGS in str(error):
             raise
-    else:
-        return VECTORS
     if not find_spec("sentence_transformers"):
         raise ValueError(f"{model}, a {kind}, needs sentence-transformers; pip install 'eadpr[sentence-transformers]'")
     return kind
@@ -176,9 +175,7 @@ def bm25(corpus: Iterable[Any]) -> Score:
     def score(question: str, title: str, text: str) -> float:
         counts = Counter(_terms(f"{title} {text}"))
         norm = K1 * (1 - B + B * counts.total() / average)
-        return sum(
-            idf.get(term, unseen) * counts[term] / (counts[term] + norm) for term in _terms(question) if counts[term]
-        )
+        return sum(idf.get(term, unseen) * counts[term] / (counts[term] + norm) for term in _terms(question))
 
     return lambda questions, titles, texts: [score(*row) for row in zip(questions, titles, texts, strict=True)]
 

@@ -44,11 +44,9 @@ def find_collection(data: Path, name: str) -> Path:
 def choose_arm(collection: Path) -> str:
     """Return the encoded active arm that validation prefers, or the first; the first active one where none is."""
     report, _ = read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets)
-    if not (arms := [*report.trainings]):
-        raise ValueError(f"{collection} has no trained arm; name one with --arm")
-    encoded = [arm for arm in arms if (collection / "vectors" / arm).exists()]
-    validation = read_validation(collection / "training", encoded) if encoded else None
-    return validation.preferred if validation else (encoded or arms)[0]
+    encoded = [arm for arm in report.trainings if (collection / "vectors" / arm).exists()]
+    validation = read_validation(collection / "training", encoded)
+    return validation.preferred if validation else next(iter(encoded or report.trainings))
 
 
 def find_passages(collection: Path, arm: str, question: str, k: int) -> list[RankedPassage]:

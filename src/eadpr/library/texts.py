@@ -30,7 +30,6 @@ Rows = Iterable[Any] | Path  # of what `as_rows` reads
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
 INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
 SENTENCES = ("placebo", "placebo_second")
-CUT_OTHERWISE = "cut_otherwise"
 KINDS = "rows may be dictionaries, a table of pandas, polars or Arrow, one split of datasets, a Path or hf:NAME"
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 
@@ -79,14 +78,13 @@ def distractors(
             variant = row.strategy if row.strategy in PLACEBOS else "distractor"
             attempt = cut(pair, row)
             if variant in SENTENCES and evidence in INSIDE:
-                reasons[variant] = CUT_OTHERWISE
+                reasons[variant] = "cut_otherwise"
             elif attempt.distractor is None:
                 reasons[variant] = attempt.reason
             else:
                 variants[variant] = attempt.distractor.text
-        without_answer = mask_answers(pair.passage.text, pair.question.answers, pair.question.answer_kind)
-        if without_answer is not None:
-            variants["masked"] = without_answer
+        if (masked := mask_answers(pair.passage.text, pair.question.answers, pair.question.answer_kind)) is not None:
+            variants["masked"] = masked
         yield Texts(pair.question.question, pair.passage.title, variants, reasons)
 
 

@@ -1,13 +1,14 @@
 """What one vector of a passage costs: the same weights, matched by one vector, by sentences and by tokens."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 
-from eadpr.library.awareness import Awareness, awareness, cell
+from eadpr.library.awareness import awareness, cell
 from eadpr.library.scorers import distinct, encoder_scorer, load_encoders
 from eadpr.library.texts import Texts
 from eadpr.report import markdown
@@ -31,41 +32,31 @@ CONTROLLED = "controlled_aa_evidence"
 
 def table(models: Sequence[str], texts: Sequence[Texts], join: str | None = None) -> str:
     """Return a Markdown table: for each model and unit, how often a row's own passage is the first of all passages, and
-    controlled AA-evidence, in %; below it how many sentences of the passages a model does not read."""
-    passages, _ = distinct((row.title, row.variants["positive"]) for row in texts)
-    header = ["model", f"top-1 of {len(passages):,} passages", markdown.title(CONTROLLED)]
-    rows, notes = [], []
-    for model in models:
-        for unit, top1, controlled, unread in measure_units(model, texts, join):
-            rows.append([f"{model}, {unit}", f"{100 * top1:.1f}", cell(controlled)])
-            if unread:
-                notes.append(f"{model} does not read {counted(unread, 'sentence')} of these passages, beyond its cut.")
-    return "\n\n".join([markdown.table(header, rows), *notes])
-
-
-def measure_units(
-    model: str, texts: Sequence[Texts], join: str | None = None
-) -> Iterator[tuple[str, float, Awareness | None, int]]:
-    """Yield each unit with its top-1, a share, its controlled AA-evidence, None where no row has it, and sentences cut.
+    controlled AA-evidence, in %; below it how many sentences of the passages a model does not read.
 
     Sentences and tokens rank the CANDIDATES of highest cosine. A model with layers behind its pooling has no tokens.
     """
     passages, right = distinct((row.title, row.variants["positive"]) for row in texts)
-    questions, has_layers = [row.question for row in texts], False
-    for unit, changes in UNITS.items():
+    questions = [row.question for row in texts]
+    rows, notes, has_layers = [], [], False
+    for model, (unit, changes) in product(models, UNITS.items()):
         if unit == "tokens" and has_layers:
             continue
         encoders = load_encoders(model, AUTO.model_copy(update=changes))
         has_layers = encoders.passage.projection is not None
         scorer = encoder_scorer(encoders, join)
         ids: Any = encoders.question.question_ids(questions), scorer.inputs(*map(list, zip(*passages, strict=True)))
-        unread = encoders.passage.unread  # before texts that lack a piece are read too
+        if unread := encoders.passage.unread:  # before texts that lack a piece are read too
+            notes.append(f"{model} does not read {counted(unread, 'sentence')} of these passages, beyond its cut.")
         if changes["unit"] == "passage":
             ranked = candidates = rank(*map(embed, encoders, ids))
         else:
             read_ids = partial(late.take, ids[1])
             ranked = late.rescore(candidates, encoders, ids[0], read_ids, depth=1, label=f"{model}, {unit}")
-        yield unit, float(np.mean(ranked.rows[:, 0] == right)), awareness(scorer, texts).get(CONTROLLED), unread
+        top1, controlled = np.mean(ranked.rows[:, 0] == right), awareness(scorer, texts).get(CONTROLLED)
+        rows.append([f"{model}, {unit}", f"{100 * top1:.1f}", cell(controlled)])
+    header = ["model", f"top-1 of {len(passages):,} passages", markdown.title(CONTROLLED)]
+    return "\n\n".join([markdown.table(header, rows), *notes])
 
 
 def rank(questions_QD: np.ndarray, passages_ND: np.ndarray) -> Hits:

@@ -25,12 +25,11 @@ from eadpr.training.config import NO_PROMPTS
 from eadpr.training.encoder import TextEncoder
 
 TEMPLATE = Path(__file__).with_name("card.md")
+About = Mapping[str, str | None]  # what a card says of an arm, by the fields of the template
 FORBIDS = re.compile(r"\bNC\b|\bnc\b|[Nn]on[- ]?commercial|[Cc]ommercial use(?! (?:is |are )?(?:allowed|permitted))")
 
 
-def describe_arm(
-    values: Mapping[str, Any], folder: Path, arm: str, *, name: str, license: str
-) -> dict[str, str | None]:
+def describe_arm(values: Mapping[str, Any], folder: Path, arm: str, *, name: str, license: str) -> About:
     """Return what the card says of an arm by the settings `values`, licences of collection and first model included.
 
     `name` is what the card's snippets load. Raises ValueError for an inactive arm.
@@ -88,9 +87,7 @@ def measure_table(outcomes: Path, arm: str, report: Mapping[str, Any], sets: lis
     return markdown.table(head, [row for row in rows if {*row[1:]} != {markdown.NONE}])
 
 
-def write_card(
-    about: Mapping[str, str | None], folder: Path, encoder: TextEncoder, *, vectors: bool, commit: str
-) -> str:
+def write_card(about: About, folder: Path, encoder: TextEncoder, *, vectors: bool, commit: str) -> str:
     """Return the text of the card of an arm of the folder data/<collection>; `encoder` is the one of passages."""
     report = files.read_json(folder / "configs" / "report.json")
     training, settings = files.read_json(folder / "configs" / about["arm"] / "train.json"), encoder.settings

@@ -94,8 +94,7 @@ def _write_tokens(folder: Path, encoder: TextEncoder) -> None:
 
 def _write_router(folder: Path) -> None:
     """Write sentence-transformers' files for two encoders. Without a route, as by `encode`, it refuses texts."""
-    kind = f"{LIBRARY}.models"
-    files.write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": f"{kind}.Router"}])
+    files.write_json(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": f"{LIBRARY}.models.Router"}])
     parameters = {"default_route": None, "allow_empty_key": False}
     router: dict[str, Any] = {"types": {}, "structure": {}, "parameters": parameters}
     for route, side in zip(("query", "document"), SIDES, strict=True):

@@ -68,15 +68,15 @@ def add_own(
         advice = "give its files alone, or take another name"
         raise ValueError(f"{name} is in {_description(name, params)} already; {advice}")
     paths, block = _by_name(inputs.paths), _describe(inputs, share=share, split_words=split_words)
-    file = params.parent / COLLECTIONS / f"{name}.yaml"
-    added = _read_files(checked(Collection, block, f"collections.{name}."), values, paths, _folder(name, params), file)
+    added = Added(params.parent / "data" / "sources" / name, params.parent / COLLECTIONS / f"{name}.yaml")
+    added = _read_files(added, checked(Collection, block, f"collections.{name}."), values, paths)
     if not added.answers:
         block["settings"] |= _without_answers("pseudo" if added.needs_annotator else "gold")
     if not dry_run:
         _copy(inputs.paths, added.folder)
         text = io.StringIO()
         YAML().dump(block, text)  # the form in which `dvc exp run -S` writes it, which then changes only what it sets
-        write_text(file, SCHEMA + text.getvalue())
+        write_text(added.file, SCHEMA + text.getvalue())
     return added
 
 
@@ -86,22 +86,21 @@ def add_files(name: str, files: Sequence[Path], *, params: Path, dry_run: bool =
     A user's own are read first, with those that are there. With `dry_run` nothing is written.
     """
     values = load_values(name, params)
-    folder = _folder(name, params)
     collection = checked(Collection, of_collection(values, name), f"collections.{name}.")
     source, expected = collection.source, {file.path for file in collection.source.files if file.path is not None}
-    added = Added(folder, _description(name, params))
+    added = Added(params.parent / "data" / "sources" / name, _description(name, params))
     if unknown := [path for path in files if path.name not in expected]:
         names = f"it has {', '.join(sorted(expected))}; rename yours" if expected else "it takes none"
         if source.format == "own" and added.file != params:
             names += f"; where these were converted, remove {added.file} and add all originals"
         raise ValueError(f"{unknown[0]}: {name} has no file of that name; {names}, or take another name than {name}")
     new = _by_name(files)
-    if missing := sorted(path for path in expected - new.keys() if not (folder / path).is_file()):
+    if missing := sorted(path for path in expected - new.keys() if not (added.folder / path).is_file()):
         raise FileNotFoundError(f"{name} also needs {', '.join(missing)}; give all of its files")
     if source.format == "own" and not any(file.url or file.kind in BEGIN for file in source.files):
-        added = _read_files(collection, values, {path: folder / path for path in expected} | new, *added[:2])
+        added = _read_files(added, collection, values, {path: added.folder / path for path in expected} | new)
     if not dry_run:
-        _copy(files, folder)
+        _copy(files, added.folder)
     return added
 
 
@@ -131,9 +130,8 @@ def _describe(inputs: OwnFiles, *, share: float, split_words: int | None) -> dic
         files[0]["columns"] = dict(inputs.columns)
     held_out = len(inputs.questions) == 1 or "train" not in inputs.questions
     for split, path in inputs.questions.items():
-        questions = {"kind": "questions", "path": path.name, "set": "own", "split": "train" if held_out else split}
-        if held_out:
-            questions["test_share"] = share
+        questions = {"kind": "questions", "path": path.name, "set": "own"}
+        questions |= {"split": "train", "test_share": share} if held_out else {"split": split}
         if inputs.question_columns:
             questions["columns"] = dict(inputs.question_columns)
         files.append(questions)
@@ -148,19 +146,15 @@ def _describe(inputs: OwnFiles, *, share: float, split_words: int | None) -> dic
 def load_values(name: str, params: Path) -> dict[str, Any]:
     """Load params.yaml, for a collection that may have this name."""
     if not re.fullmatch(COLLECTION, name):
-        advice = "use lower-case letters, digits and '-', as in my-corpus"
-    elif name in TAKEN:
-        advice = f"data/{name}/ is {TAKEN[name]}; take another name"
-    else:
-        return load(params)
-    raise ValueError(f"{name!r} cannot name a collection: {advice}")
+        raise ValueError(f"{name!r} cannot name a collection: use lower-case letters, digits and '-', as in my-corpus")
+    if name in TAKEN:
+        raise ValueError(f"{name!r} cannot name a collection: data/{name}/ is {TAKEN[name]}; take another name")
+    return load(params)
 
 
-def _read_files(
-    collection: Collection, values: Mapping[str, Any], paths: Mapping[str, Path], folder: Path, file: Path
-) -> Added:
+def _read_files(added: Added, collection: Collection, values: Mapping[str, Any], paths: Mapping[str, Path]) -> Added:
     """Read the files at `paths` as the stage `prepare` will, so that errors in them are raised before anything changes;
-    return what was read, for the collection's `folder` and the `file` that describes it."""
+    return `added` with what was read."""
     # Where the files are now is no place that a collection may name, so the copies are not validated.
     files = [entry.model_copy(update={"path": str(paths[entry.name])}) for entry in collection.source.files]
     source, sets = collection.source.model_copy(update={"files": files}), collection.sets
@@ -176,7 +170,8 @@ def _read_files(
     answers = any(counts["without_answers"] < counts["questions"] for counts in trained)
     gold = any(counts["with_gold"] for counts in trained)
     held_out = next((entry.test_share for entry in files if entry.test_share), None)
-    return Added(folder, file, answers, not answers and not gold, held_out, report, note_few(report["sets"], sets))
+    few = note_few(report["sets"], sets)
+    return Added(added.folder, added.file, answers, not answers and not gold, held_out, report, few)
 
 
 def _offer_positives(question_files: Sequence[Path], columns: Mapping[str, Any], passages: Path) -> Iterator[str]:
@@ -213,12 +208,10 @@ def _check_sets(sets: Sets, report: dict[str, Any], files: Sequence[Path]) -> No
             reason = f"no question is in {question_set}; the columns set and split must be absent or say so"
             raise ValueError(f"{names}: {reason}")
         if counts.get("without_either") == counts["questions"]:
-            columns, advice = report.get("columns", {}), ""
-            unread = dict.fromkeys(name for path in files for name in columns.get(path.name, {}).get("unread", ()))
-            if unread:
-                advice = f"; not read are {', '.join(unread)}; say which one it is, --question-columns answers=COLUMN"
             lacks = f"none of the {counts['questions']:,} questions of {question_set} has answers or positives"
-            advice = f"add a column answers (texts) or positives (passage ids){advice}"
+            advice = "add a column answers (texts) or positives (passage ids)"
+            if unread := dict.fromkeys(name for path in files for name in report["columns"][path.name]["unread"]):
+                advice += f"; not read are {', '.join(unread)}; say which one it is, --question-columns answers=COLUMN"
             raise ValueError(f"{names}: {lacks}, so that no passage is right for any; {advice}")
 
 
@@ -256,10 +249,6 @@ def _copy(files: Sequence[Path], folder: Path) -> None:
         if path.resolve() != (folder / path.name).resolve():  # else it was edited in place
             with replacing(folder / path.name) as temporary:
                 shutil.copyfile(path, temporary)
-
-
-def _folder(name: str, params: Path) -> Path:
-    return params.parent / "data" / "sources" / name
 
 
 def _description(name: str, params: Path) -> Path:

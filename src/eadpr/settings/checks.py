@@ -45,7 +45,6 @@ def check_settings(layout: Layout, settings: Settings, models: Models) -> None:
     _check_units(layout, settings, models)
     _check_readers(layout, models)
     _check_depths(layout, settings, models)
-    _check_reading(layout, settings, models)
 
 
 def compared_placebo(config: Settings) -> Placebo | None:
@@ -207,9 +206,8 @@ def _check_units(layout: Layout, settings: Settings, models: Models) -> None:
 
 
 def _check_readers(layout: Layout, models: Models) -> None:
-    readers = {name: config.reader for name, config in models["readers"].items()}
-    for name, reader in readers.items():
-        entry = layout.readers[name]
+    for name, entry in layout.readers.items():
+        reader = models["readers"][name].reader
         if (entry.init == "annotator") != (reader.kind == "fid"):
             start = "annotator" if reader.kind == "fid" else "models/NAME"
             raise SettingError(f"readers.{name}.init", f"{entry.init!r} is not for kind {reader.kind}; use {start}")
@@ -218,7 +216,7 @@ def _check_readers(layout: Layout, models: Models) -> None:
 
 
 def _check_depths(layout: Layout, settings: Settings, models: Models) -> None:
-    """No stage looks for more passages or negatives than an earlier one keeps."""
+    """No stage looks for more passages, paths or negatives than an earlier one keeps."""
     for arm, config in models["arms"].items():
         mined = layout.active[arm].negatives
         section = "bm25" if mined == "bm25" else "retrieve"
@@ -230,10 +228,6 @@ def _check_depths(layout: Layout, settings: Settings, models: Models) -> None:
     if layout.robustness.generators:
         most = settings.near_duplicates.per_question
         _limit("robustness.counts", layout.robustness.counts[-1], most, "near_duplicates.per_question")
-
-
-def _check_reading(layout: Layout, settings: Settings, models: Models) -> None:
-    """No more passages or paths are evaluated or read than are ranked."""
     beam, evaluate, read = settings.beam, settings.evaluate, settings.read
     ranked = min(settings.bm25.depth, settings.retrieve.depth), "the depth of rankings (bm25.depth, retrieve.depth)"
     paths = beam.paths, "the paths per question (beam.paths)"

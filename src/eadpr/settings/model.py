@@ -165,8 +165,7 @@ def check_graph(layout: Layout, report: Report) -> None:
 
 def _edges(layout: Layout, report: Report) -> Iterator[tuple[str, str, str, Of]]:
     """Yield each name in an entry: the entry's place in params.yaml, the field, the name, and the names allowed."""
-    for kind in Layout.model_fields:
-        value = getattr(layout, kind)
+    for kind, value in layout:
         entries = {kind: value}
         if isinstance(value, dict):
             entries = {f"{kind}.{name}": entry for name, entry in value.items()}

@@ -5,12 +5,10 @@ Settings merge as shared sections < `settings` of the collection's own file < `c
 Only the stage `configs` imports this module: a stage that read params.yaml itself would rerun at every edit.
 """
 
-import importlib
 import importlib.util
 import pkgutil
 import re
 import sys
-from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,15 +21,17 @@ from eadpr.runtime import stage_code
 from eadpr.runtime.files import write_json, write_text
 from eadpr.runtime.model_folders import HUB_NAME, NO_FILES, is_folder, model_files
 from eadpr.runtime.section import Section
-from eadpr.settings.checks import check_settings, compared_placebo
+from eadpr.settings.checks import Models, check_settings, compared_placebo
 from eadpr.settings.command import Stage
 from eadpr.settings.model import Collection, Layout, Settings, check_graph, check_metrics
 from eadpr.settings.yaml import SettingError, merged, of_collection
 from eadpr.settings.yaml import load as load
 
+Values = dict[str, Any]  # as params.yaml has them, or a config file will
+
 # What `auto` stands for in `train`, and in `query_side` for its learning rate, by the base that encoders start from.
 # 2e-5 is DPR's for BERT-base, 3e-5 that of Lee et al. (2021); the rest is ours.
-RECIPES: dict[str, tuple[dict[str, Any], float]] = {
+RECIPES: dict[str, tuple[Values, float]] = {
     "scratch": ({"learning_rate": 2e-3, "weight_decay": 0.0, "keep": "last", "validate_every": 300}, 3e-4),
     "pretrained": ({"learning_rate": 2e-5, "weight_decay": 0.01, "keep": "best", "validate_every": 50}, 3e-5),
 }
@@ -39,7 +39,7 @@ RECIPES: dict[str, tuple[dict[str, Any], float]] = {
 BUILT = {"base": ("scratch",), "annotator": ("build", "none"), "reader": (None,)}
 
 
-def fill_in(settings: dict[str, Any]) -> dict[str, Any]:
+def fill_in(settings: Values) -> Values:
     """Put the values of RECIPES where `auto` stands in `train` and `query_side`; whether they are right is checked
     afterwards. Without validation questions the last weights are kept, as none can be the best."""
     match settings:
@@ -84,18 +84,18 @@ def _suggest(*place: int | str) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def configs(values: Values) -> dict[str, Values]:
     """Return the sections of every config file of the active collection and arms, by name. Raises SettingError."""
     shared = {key: value for key, value in values.items() if key in Settings.model_fields}
     layout = checked(Layout, {key: value for key, value in values.items() if key not in shared})
     of_collection(values, layout.collection)
     default = checked(Settings, shared)
     check_metrics(default.evaluate, default.report)
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, Values] = {}
     arm_sections = _sections_of("arms")
     for name, collection in layout.collections.items():
         prefix = f"collections.{name}.settings."
-        local = _override(shared, collection.settings, prefix, Settings.model_fields)
+        local = _override(shared, collection.settings, prefix, list(Settings.model_fields))
         settings = checked(Settings, local, prefix)
         check_metrics(settings.evaluate, settings.report, prefix)
         arms = {arm: _override(local, over, f"arms.{arm}.", arm_sections) for arm, over in layout.arms.items()}
@@ -106,7 +106,7 @@ def configs(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return files
 
 
-def write_configs(values: dict[str, Any], folder: Path) -> int:
+def write_configs(values: Values, folder: Path) -> int:
     """Write the config files and the lists of code into `folder`, which exists; return the number of config files."""
     files = configs(values)
     for name, sections in files.items():
@@ -116,16 +116,14 @@ def write_configs(values: dict[str, Any], folder: Path) -> int:
     return len(files)
 
 
-def _resolve_named(
-    layout: Layout, local: dict[str, Any], settings: Settings, arms: dict[str, dict[str, Any]]
-) -> dict[str, dict[str, Settings]]:
+def _resolve_named(layout: Layout, local: Values, settings: Settings, arms: dict[str, Values]) -> Models:
     """Return the checked settings of the active arms and all other named models and rankings, by kind and name.
 
     They are the active collection's, and need not fit the settings of other collections. `local` and `arms` are not
     checked yet; the section `base` of an arm and of two hops becomes the base that they start from.
     """
     check_graph(layout, settings.report)
-    models: dict[str, dict[str, Settings]] = {}
+    models: Models = {}
     for kind in ("bases", "query_sides", "fused", "readers"):
         models[kind] = {}
         for name, entry in getattr(layout, kind).items():
@@ -137,7 +135,7 @@ def _resolve_named(
             resolved = checked(Settings.model_fields[section].annotation, values, f"{kind}.{name}.")
             models[kind][name] = settings.model_copy(update={entry.section: resolved})
     models["arms"], models["multihop"] = {}, {}
-    active: dict[str, dict[str, Any]] = {}
+    active: dict[str, Values] = {}
     for arm, edges in layout.active.items():
         seed = {} if edges.repeats is None else {"train": {"seed": edges.seed}}
         active[arm] = merged(arms[edges.repeats or arm], seed)
@@ -150,9 +148,7 @@ def _resolve_named(
     return models
 
 
-def with_base(
-    values: dict[str, Any], layout: Layout, models: Mapping[str, Mapping[str, Settings]], name: str
-) -> dict[str, Any]:
+def with_base(values: Values, layout: Layout, models: Models, name: str) -> Values:
     """Return the values of an active arm, two hops or a query side with the `base` that it starts from in the end."""
     starts = {arm: edges.init for arm, edges in (layout.active | layout.multihop).items()}
     starts |= {query_side: entry.of for query_side, entry in layout.query_sides.items()}
@@ -161,7 +157,7 @@ def with_base(
     return values | {"base": models["bases"][name].base.model_dump()}
 
 
-def _override(base: dict[str, Any], over: Mapping[str, Any], prefix: str, allowed: Names[str]) -> dict[str, Any]:
+def _override(base: Values, over: Mapping[str, Any], prefix: str, allowed: list[str]) -> Values:
     for section in over:
         if section not in allowed:
             raise SettingError(f"{prefix}{section}", f"cannot be set here; known sections are {', '.join(allowed)}")
@@ -191,9 +187,7 @@ def _kind_of(config: str) -> str | None:
     return field and (field[1] if field[1] in ("fused", "multihop") else f"{field[1]}s")
 
 
-def _files(
-    layout: Layout, collection: Collection, settings: Settings, models: dict[str, dict[str, Settings]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _files(layout: Layout, collection: Collection, settings: Settings, models: Models) -> Iterator[tuple[str, Values]]:
     """Yield name and sections of each config file. `settings` are the collection's, `models` the entries'."""
     models = models | {"generators": dict.fromkeys(layout.robustness.generators, settings)}
     shared = _shared_sections(layout, collection, settings, models)
@@ -219,15 +213,13 @@ def _files(
     yield "report_to.json", {arm: resolved.train.report_to for arm, resolved in models["arms"].items()}
 
 
-def _section(resolved: Settings, name: str) -> dict[str, Any]:
+def _section(resolved: Settings, name: str) -> Values:
     if (key := name.removesuffix("_files")) != name:
         return _model_files(key, getattr(resolved, key))
     return getattr(resolved, name).model_dump(by_alias=True)
 
 
-def _shared_sections(
-    layout: Layout, collection: Collection, settings: Settings, models: dict[str, dict[str, Settings]]
-) -> dict[str, Any]:
+def _shared_sections(layout: Layout, collection: Collection, settings: Settings, models: Models) -> Values:
     """Return the sections that are the same for all entries, and not as they stand in params.yaml."""
     kinds = {collection.source.format, *(file.kind for file in collection.source.files)}
     robustness = layout.robustness
@@ -243,17 +235,13 @@ def _shared_sections(
     }  # fmt: skip
 
 
-def _trainings(layout: Layout) -> dict[str, list[str]]:
-    """Return the trainings of each arm: itself, then its repeats by seed, in which order two arms are paired."""
+def _report_rows(layout: Layout, settings: Settings, models: Models) -> Values:
+    # Of each arm itself, then its repeats by seed, in which order two arms are paired.
     trainings = {arm: [arm] for arm, edges in layout.active.items() if edges.repeats is None}
     for arm, edges in sorted(layout.active.items(), key=lambda item: item[1].seed or 0):
         if edges.repeats is not None:
             trainings[edges.repeats].append(arm)
-    return trainings
-
-
-def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str, Settings]]) -> dict[str, Any]:
-    trainings, robustness, reading = _trainings(layout), layout.robustness, layout.reading
+    robustness, reading = layout.robustness, layout.reading
     ranked = {"bm25": ["bm25"]} | trainings
     fused = [*layout.fused, *layout.multihop]  # rankings that have a row as arms do, but no answer awareness
     readable = ranked | {name: [name] for name in fused}
@@ -271,21 +259,20 @@ def _report_rows(layout: Layout, settings: Settings, models: dict[str, dict[str,
     }
 
 
-def _measured_by(measurers: list[str], rows: dict[str, list[str]], names: list[str]) -> dict[str, Any]:
+def _measured_by(measurers: list[str], rows: dict[str, list[str]], names: list[str]) -> Values:
     """Return the rows with their trainings that are in `names`, and what measures them, if there are any."""
     trainings = {row: chosen for row, listed in rows.items() if (chosen := [name for name in listed if name in names])}
     return {"by": measurers if trainings else [], "trainings": trainings}
 
 
-def _model_files(section: str, settings: Section) -> dict[str, Any]:
+def _model_files(section: str, settings: Section) -> Values:
     """Return the hashes of the files of a section's model, if it is a folder."""
     model, revision = settings.model, settings.revision
     if model in BUILT.get(section, ()):
         return NO_FILES.model_dump()
-    if not is_folder(model):
-        if not HUB_NAME.fullmatch(model):
-            reason = f"{excerpt(model)} is neither a folder, from the repository's root or absolute, nor a hub name"
-            raise SettingError(f"{section}.model", f"{reason}, as bert-base-uncased")
-    elif revision is not None:
+    if not is_folder(model) and not HUB_NAME.fullmatch(model):
+        reason = f"{excerpt(model)} is neither a folder, from the repository's root or absolute, nor a hub name"
+        raise SettingError(f"{section}.model", f"{reason}, as bert-base-uncased")
+    if is_folder(model) and revision is not None:
         raise SettingError(f"{section}.revision", f"{revision!r} is for hub names; set null for the folder {model!r}")
     return model_files(model).model_dump()

@@ -70,9 +70,8 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def locked_collection(lock: Path) -> str | None:
     """Return the collection in dvc.lock, None if there is no such file or nothing has run."""
-    if not lock.exists():
-        return None
-    match = re.search(r"(?m)^ +- path: data/([^/\n]+)/configs$", lock.read_text(encoding="utf-8"))
+    text = lock.read_text(encoding="utf-8") if lock.exists() else ""
+    match = re.search(r"(?m)^ +- path: data/([^/\n]+)/configs$", text)
     return match and match[1]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -15,6 +17,7 @@ from eadpr.runtime import files
 from eadpr.settings.resolve import configs, load
 from eadpr.studies import page, provenance
 from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides
+from eadpr.studies.status import md5
 from eadpr.studies.study import STUDIES, Study, expand, read_studies, with_seeds
 
 PARAMS, PAGES = Path("params.yaml"), Path("docs/studies")
@@ -40,13 +43,22 @@ def resolve(
     return study, list(make_overrides(values, expanded))
 
 
+def settings_md5(values: Mapping[str, Any]) -> str:
+    """Return a hash of the settings of a run, other arms and collections left out; FOLDER counts as any path."""
+    arms = {edges.get("repeats") or arm for arm, edges in values["active"].items()}
+    chosen = {"arms": arms, "collections": {values["collection"]}}
+    kept = {key: {name: values[key][name] for name in names & values[key].keys()} for key, names in chosen.items()}
+    return md5(provenance.hide_paths([json.dumps({**values, **kept}, sort_keys=True)])[0].encode())
+
+
 def experiment_command(overrides: Sequence[str], *options: str) -> list[str]:
     return ["dvc", "exp", "run", "--temp", *options, *(word for change in overrides for word in ("-S", change))]
 
 
 def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Sequence[str]) -> Path:
     """Run the experiment in a copy of the tree, and write page and numbers; `words` are the command line's."""
-    collection, commit = apply_overrides(overrides, load(PARAMS))["collection"], provenance.commit()
+    values, commit = apply_overrides(overrides, load(PARAMS)), provenance.commit()
+    collection = values["collection"]
     experiment = f"{name}-{collection}-{datetime.now():%Y%m%d-%H%M%S}"
     options = ["-n", experiment]
     for path in filter(None, provenance.git(*UNTRACKED).split("\0")):  # DVC's copy of the tree has tracked files alone
@@ -58,6 +70,7 @@ def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Seq
     record = {
         "about": study.about, "command": shlex.join(provenance.hide_paths(words)), "commit": commit,
         "date": f"{datetime.now():%Y-%m-%d}", "overrides": provenance.hide_paths(overrides), "report": md5,
+        "settings": settings_md5(values),
     } | page.parse_report(text)  # fmt: skip
     path = PAGES / collection / f"{name}.md"
     earlier = page.VERDICT.search(path.read_text(encoding="utf-8")) if path.exists() else None

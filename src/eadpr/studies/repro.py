@@ -30,20 +30,16 @@ def main() -> str:
     from dvc.exceptions import DvcException
 
     try:
-        _announce(status.main([]).splitlines())
+        lines = [shorten(line, 160, placeholder=" …") for line in status.main([]).splitlines()]
+        if len(lines) > LINES_BEFORE:
+            lines[LINES_BEFORE - 1 :] = [f"… all {len(lines)} lines: eadpr status"]
+        print("\n".join(lines), file=sys.stderr, flush=True)
         run_changed()
     except DvcException as error:
         raise ValueError(_describe(error)) from error
     collection = active_collection()
     headline = (Path("reports") / collection / "headline.md").read_text(encoding="utf-8")
     return offer_baseline(Path("metrics") / f"{collection}.json") + headline
-
-
-def _announce(lines: list[str]) -> None:
-    short_lines = [shorten(line, 160, placeholder=" …") for line in lines]
-    if len(short_lines) > LINES_BEFORE:
-        short_lines[LINES_BEFORE - 1 :] = [f"… all {len(short_lines)} lines: eadpr status"]
-    print("\n".join(short_lines), file=sys.stderr, flush=True)
 
 
 def offer_baseline(metrics: Path) -> str:
@@ -66,10 +62,9 @@ def run_changed() -> None:
     from networkx import ancestors, descendants
 
     os.environ[LINES] = "1"
-    spawn = get_context("spawn")
     with (
         Repo(_wait_for_lock=True) as repo,
-        ProcessPoolExecutor(AT_ONCE, spawn, initializer=_end_with, initargs=(os.getpid(),)) as pool,
+        ProcessPoolExecutor(AT_ONCE, get_context("spawn"), initializer=_end_with, initargs=(os.getpid(),)) as pool,
     ):
         graph = repo.index.graph  # of every file of DVC, those of other collections too; from a stage to what it needs
         pipeline = [stage for stage in graph if isinstance(stage, PipelineStage)]

@@ -95,9 +95,7 @@ def read_steps(params: dict[str, Any]) -> list[Step]:
     from networkx import topological_sort
 
     with Repo() as repo, patch("dvc.utils.serialize.load_path", lambda path, fs: params):
-        stages = [
-            stage for stage in topological_sort(repo.index.graph.reverse()) if hasattr(stage, "cmd") and stage.cmd
-        ]
+        stages = [stage for stage in topological_sort(repo.index.graph.reverse()) if getattr(stage, "cmd", None)]
         outputs = [output.def_path for stage in stages for output in stage.outs]
         steps = []
         for stage in stages:

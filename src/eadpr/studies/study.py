@@ -18,7 +18,6 @@ from eadpr.settings.yaml import of_collection, read_yaml
 from eadpr.studies.overrides import apply_overrides, override_key
 
 STUDIES = Path("data/studies")
-Seed = Annotated[int, Field(ge=0)]
 SEEDED = ("train", "query_side", "reader", "path_reader", "base")  # `base` only where its weights are random
 SINGLE = ("multihop", "fused", "readers")  # these are made of an arm's first training alone
 
@@ -35,7 +34,7 @@ class Study(Section):
     """`arms` and `settings` override params.yaml; without `collections` a study is for any collection."""
 
     about: str = Field(min_length=1)
-    seeds: list[Seed] = Field(min_length=1)
+    seeds: list[Annotated[int, Field(ge=0)]] = Field(min_length=1)
     active: dict[Name, StudyArm] = Field(min_length=1)
     collections: list[Name] | None = None
     arms: dict[Name, dict[str, Any]] = {}
