@@ -76,8 +76,10 @@ def threads(count):
 
     old_count = torch.get_num_threads()
     torch.set_num_threads(count)
-    yield
-    torch.set_num_threads(old_count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(old_count)
 
 
 def pytest_collection_modifyitems(items):

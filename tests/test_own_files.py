@@ -33,7 +33,7 @@ def save(path: Path, rows: list[dict[str, Any]]) -> Path:
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
-        pd.DataFrame(rows).to_csv(path, sep="\t", index=False)
+        pd.DataFrame(rows).to_csv(path, sep="," if path.suffix == ".csv" else "\t", index=False)
     return path
 
 

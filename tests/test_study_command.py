@@ -1,7 +1,6 @@
 """The command `eadpr study`: the experiment that it runs, and what it writes."""
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import pytest
 import typer
 
 from eadpr.runtime import stage_code
+from eadpr.settings import resolve
 from eadpr.studies import check as check_module
 from eadpr.studies import experiment, page, provenance
 from eadpr.studies.command import complete_studies, main
@@ -108,16 +108,16 @@ def test_a_failed_run_ends_with_its_code_and_writes_no_page(project, monkeypatch
     assert not (project / "docs").exists()
 
 
-def check(capsys, study: str | None = None) -> tuple[int, list[str]]:
+def check(capsys, study: str = "evidence", **options: object) -> tuple[int, list[str]]:
     capsys.readouterr()
-    with pytest.raises(typer.Exit) as ended:
-        main(study, check=True)
     stage_code._read.cache_clear()
-    check_module._lists.cache_clear()
+    check_module._stages.cache_clear()
+    with pytest.raises(typer.Exit) as ended:
+        main(study, **{"collection": None, "seeds": [], "set_": [], "show": False, "check": True} | options)
     return ended.value.exit_code, capsys.readouterr().out.splitlines()
 
 
-def test_a_page_is_checked_against_code_and_settings(project, capsys):
+def test_a_page_is_checked_against_code_and_settings(project, capsys, monkeypatch):
     for name in ("src", "stages"):
         shutil.copytree(ROOT / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "dvc.yaml", project)
@@ -126,23 +126,30 @@ def test_a_page_is_checked_against_code_and_settings(project, capsys):
     model = small_collection.write_model(project.parent / "made") / "passage_encoder"
     study(set_=[f"base.model={model}"])
     study("hybrid")
-    page, commit = "docs/studies/atlas/evidence.md: ", git("rev-parse", "--short=7", "HEAD")
+    evidence, commit = "docs/studies/atlas/evidence.md: ", git("rev-parse", "--short=7", "HEAD")
+    right = "of this code and these settings"
     loss = project / "src/eadpr/training/losses.py"
-    code, atlas = loss.read_text(encoding="utf-8"), project / "data/collections/atlas.yaml"
+    code, params = loss.read_text(encoding="utf-8"), (project / "params.yaml").read_text(encoding="utf-8")
     loss.write_text(f"# A remark.\n{code}", encoding="utf-8")
-    with (project / "src/eadpr/two_hops/hops.py").open("a") as two_hops:
+    with (project / "src/eadpr/two_hops/hops.py").open("a") as two_hops:  # which no arm of theirs has
         two_hops.write("print()\n")
-    assert check(capsys) == (0, [f"{page}of this code", "docs/studies/atlas/hybrid.md: of this code"])
-    atlas.write_text(atlas.read_text(encoding="utf-8").replace("settings: {}", "settings: {train: {steps: 7}}"))
-    assert check(capsys, "evidence") == (1, [f"{page}its settings have changed since {commit}, or are not recorded"])
+    (project / "params.yaml").write_text(params.replace("collection: atlas", "collection: timeqa"), encoding="utf-8")
+    assert check(capsys, "") == (0, [f"{evidence}{right}", f"docs/studies/atlas/hybrid.md: {right}"])
+    with monkeypatch.context() as changed:  # what `auto` stands for
+        changed.setitem(resolve.RECIPES["pretrained"][0], "weight_decay", 0.5)
+        assert check(capsys, collection="atlas") == (1, [f"{evidence}settings changed since {commit}"])
     loss.write_text(f"{code}print()\n", encoding="utf-8")
-    exit_code, (line,) = check(capsys, "evidence")
-    assert (exit_code, re.sub(r"of \d+", "of N", line)) == (
-        1,
-        f"{page}1 of N files of code have changed since {commit}",
-    )
-    (project / "data/studies/ours.yaml").unlink()
-    assert check(capsys, "evidence")[1] == [f"{page}its command is refused now: data/studies has no study 'evidence'"]
+    changed_file = f"{evidence}1 files of code changed since {commit}: src/eadpr/training/losses.py"
+    assert check(capsys) == (1, [changed_file])
+    path = project / "docs/studies/atlas/evidence.json"
+    path.write_text(path.read_text(encoding="utf-8").replace(commit, "0123abc"), encoding="utf-8")
+    (line,) = check(capsys)[1]
+    assert line.startswith(f"{evidence}cannot be checked: ")
+    assert "0123abc" in line
+    with pytest.raises(ValueError, match=r"docs/studies has no \*/nosuch\.json"):
+        check(capsys, "nosuch")
+    with pytest.raises(typer.BadParameter, match="--check goes with NAME"):
+        check(capsys, show=True)
 
 
 @pytest.mark.parametrize(("options", "key"), [

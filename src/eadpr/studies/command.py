@@ -15,12 +15,12 @@ def complete_studies(begun: str) -> list[str]:
 
 
 def main(
-    name: str = typer.Argument(None, help="A study of data/studies.", autocompletion=complete_studies),
+    name: str = typer.Argument("", help="A study of data/studies.", autocompletion=complete_studies),
     collection: str = typer.Option(None, help="Else the study's, or that of params.yaml.", autocompletion=COLLECTIONS),
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
     show: bool = typer.Option(False, "--show", help="Print the command of DVC and exit."),
-    check: bool = typer.Option(False, "--check", help="Say which pages, of NAME or all, are of this code; exit."),
+    check: bool = typer.Option(False, "--check", help="Say which pages, of NAME or all, are of this code."),
 ) -> str | None:
     """Run a study of data/studies and write its page, docs/studies/<collection>/<study>.md."""
     from eadpr.studies import experiment
@@ -28,11 +28,9 @@ def main(
     if check:
         from eadpr.studies.check import check_pages
 
-        changes = check_pages(experiment.PAGES, name or "*")
-        typer.echo("\n".join(f"{page}: {change or 'of this code'}" for page, change in changes.items()))
-        raise typer.Exit(int(any(changes.values())))
-    if name is None:
-        raise typer.BadParameter("give the name of a study of data/studies, or --check")
+        if seeds or set_ or show:
+            raise typer.BadParameter("--check goes with NAME and --collection alone")
+        raise typer.Exit(check_pages(f"{collection or '*'}/{name or '*'}"))
     study, overrides = experiment.resolve(name, collection, seeds, set_)
     typer.echo(shlex.join(experiment.experiment_command(overrides)))
     words = [name, *(["--collection", collection] if collection else [])]

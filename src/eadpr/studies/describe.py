@@ -26,10 +26,8 @@ def main(name: str = typer.Argument(None, help="The collection; by default the o
 def describe_collection(records: Path, positives: Path) -> str:
     """Return the number of passages, and where the first positive of each set's questions comes from."""
     passages = records / "passages.parquet"
-    count = tables.count(passages, Passage)
-    words = 0
-    for batch in tables.batches(passages, Passage, columns=["text"]):
-        words += pc.sum(pc.count_substring_regex(batch["text"], r"\S+")).as_py() or 0
+    count, batches = tables.count(passages, Passage), tables.batches(passages, Passage, columns=["text"])
+    words = sum(pc.sum(pc.count_substring_regex(batch["text"], r"\S+")).as_py() or 0 for batch in batches)
     first = tables.read(positives, Positive, ["question_id", "source"]).to_pandas().drop_duplicates("question_id")
     members = _read_set_members(records).merge(first, "left", "question_id")
     counts = pd.crosstab(members["name"], members["source"].fillna("none"))

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from eadpr.runtime import files
+from eadpr.settings.model import Layout
 from eadpr.settings.resolve import configs, load
 from eadpr.studies import page, provenance
 from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides
@@ -44,11 +45,10 @@ def resolve(
 
 
 def settings_md5(values: Mapping[str, Any]) -> str:
-    """Return a hash of the settings of a run, other arms and collections left out; FOLDER counts as any path."""
-    arms = {edges.get("repeats") or arm for arm, edges in values["active"].items()}
-    chosen = {"arms": arms, "collections": {values["collection"]}}
-    kept = {key: {name: values[key][name] for name in names & values[key].keys()} for key, names in chosen.items()}
-    return md5(provenance.hide_paths([json.dumps({**values, **kept}, sort_keys=True)])[0].encode())
+    """Return a hash of what a run's stages are given and in which order they run; FOLDER stands for a path."""
+    hidden = json.loads(provenance.hide_paths([json.dumps(values)])[0])
+    graph = {key: hidden[key] for key in Layout.model_fields if key not in ("arms", "collections")}
+    return md5(json.dumps([graph, configs(hidden)], sort_keys=True).encode())
 
 
 def experiment_command(overrides: Sequence[str], *options: str) -> list[str]:
@@ -58,7 +58,7 @@ def experiment_command(overrides: Sequence[str], *options: str) -> list[str]:
 def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Sequence[str]) -> Path:
     """Run the experiment in a copy of the tree, and write page and numbers; `words` are the command line's."""
     values, commit = apply_overrides(overrides, load(PARAMS)), provenance.commit()
-    collection = values["collection"]
+    collection, settings = values["collection"], settings_md5(values)
     experiment = f"{name}-{collection}-{datetime.now():%Y%m%d-%H%M%S}"
     options = ["-n", experiment]
     for path in filter(None, provenance.git(*UNTRACKED).split("\0")):  # DVC's copy of the tree has tracked files alone
@@ -70,7 +70,7 @@ def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Seq
     record = {
         "about": study.about, "command": shlex.join(provenance.hide_paths(words)), "commit": commit,
         "date": f"{datetime.now():%Y-%m-%d}", "overrides": provenance.hide_paths(overrides), "report": md5,
-        "settings": settings_md5(values),
+        "settings": settings,
     } | page.parse_report(text)  # fmt: skip
     path = PAGES / collection / f"{name}.md"
     earlier = page.VERDICT.search(path.read_text(encoding="utf-8")) if path.exists() else None

@@ -44,9 +44,8 @@ def main() -> str:
 
 def offer_baseline(metrics: Path) -> str:
     """Say why `metrics` differ from the commit though code and settings do not, and how they become the baseline."""
-    if not last_change() or git("status", "--porcelain", "--", *SOURCES):
-        return ""
-    if not git("diff", "--name-only", "HEAD", "--", str(metrics)):
+    changed = last_change() and git("diff", "--name-only", "HEAD", "--", str(metrics))
+    if not changed or git("status", "--porcelain", "--", *SOURCES):
         return ""
     return (
         "These figures are not the committed ones: with the same code and settings, they differ by processor."
