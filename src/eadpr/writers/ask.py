@@ -33,17 +33,17 @@ from eadpr.writers.config import fill_prompt
 from eadpr.writers.original import squash_spaces
 
 WORDS = 5  # a shorter sentence is not asked about
-BLOCK = 256  # prompts handed to a writer at a time
+BLOCK = 32  # prompts handed to a writer at a time; a CPU may take minutes for them, without a line of progress
 INPUT_TOKENS, OUTPUT_TOKENS, BEAMS = 512, 64, 4  # of a sequence-to-sequence model
 FIELDS = ("{sentence}", "{marked}")  # a prompt holds one of them
 # Of models that generate questions on SQuAD, which read the passage with marks around what they ask about.
 SEQ2SEQ_PROMPT = "generate question: {marked}"
-ENDPOINT_PROMPT = """Write one question that is answered by the sentence below, from the passage "{title}" below it.
-Who reads the question has not seen the passage. Reply with the question only.
+# Half a billion parameters can follow it. Servers keep what comes first, the passage, for its next sentence.
+ENDPOINT_PROMPT = """Passage: {title}. {text}
 
 Sentence: {sentence}
 
-Passage: {text}"""
+Write one short question that this sentence answers. Use names, not pronouns. Reply with the question only."""
 
 Write = Callable[[Sequence[str]], Sequence[str | None]]  # prompts -> what was written for each, None if cut off
 Task = tuple[Passage, Span]  # a sentence to ask about
