@@ -69,7 +69,7 @@ def test_only_questions_that_find_their_passage_are_kept(tmp_path, monkeypatch):
         prompts.extend(texts)
         return WRITTEN
 
-    counts = ask_passages(PASSAGES, write, "{sentence}", tmp_path / "out", per_passage=1, within=1, seed=0)
+    counts = ask_passages(PASSAGES, write, "{sentence}", tmp_path / "out", sample=None, per_passage=1, within=1, seed=0)
     assert prompts == [f"Town{i} lies by the river Wen{i}." for i in range(6)]
     # Which of equal ones is first for "Which river?" is BM25's order by id; p5's question is about p0.
     expected = {"asked": 6, "cut_off": 1, "empty": 1, "repeated": 1, "kept": 1, "not_found": 2}
@@ -82,11 +82,24 @@ def test_only_questions_that_find_their_passage_are_kept(tmp_path, monkeypatch):
     passages = list(map(json.loads, (tmp_path / "out" / "passages.jsonl").read_text().splitlines()))
     assert passages == [{"id": p.id, "title": p.title, "text": p.text} for p in PASSAGES]
     with pytest.raises(ValueError, match="is there already"):
-        ask_passages(PASSAGES, write, "{sentence}", tmp_path / "out", per_passage=1, within=1, seed=0)
+        ask_passages(PASSAGES, write, "{sentence}", tmp_path / "out", sample=None, per_passage=1, within=1, seed=0)
     with pytest.raises(ValueError, match=r"must hold \{sentence\} or \{marked\}"):
-        ask_passages(PASSAGES, write, "{text}", tmp_path / "new", per_passage=1, within=1, seed=0)
+        ask_passages(PASSAGES, write, "{text}", tmp_path / "new", sample=None, per_passage=1, within=1, seed=0)
     with pytest.raises(ValueError, match="none of 0 passages"):
-        ask_passages([], write, "{sentence}", tmp_path / "new", per_passage=1, within=1, seed=0)
+        ask_passages([], write, "{sentence}", tmp_path / "new", sample=None, per_passage=1, within=1, seed=0)
+
+
+def test_a_sample_of_the_passages_is_asked_about_and_all_are_written(tmp_path):
+    drawn = set()
+    for seed in range(5):
+        out = tmp_path / str(seed)
+        counts = ask_passages(PASSAGES, list, "{sentence}", out, sample=2, per_passage=9, within=6, seed=seed)
+        questions = list(map(json.loads, (out / "questions.jsonl").read_text().splitlines()))
+        asked = frozenset(row["positives"][0] for row in questions)
+        assert (len(asked), counts["kept"]) == (2, 4), "both sentences of each"
+        assert len((out / "passages.jsonl").read_text().splitlines()) == len(PASSAGES)
+        drawn.add(asked)
+    assert len(drawn) > 1, "another seed draws others"
 
 
 def test_a_sequence_to_sequence_model_writes_what_it_learnt_whatever_is_beside_it_in_the_batch(tmp_path, monkeypatch):

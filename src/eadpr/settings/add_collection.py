@@ -38,12 +38,10 @@ COLUMNS += ["aa_evidence", "placebo", "controlled_aa_evidence", "evidence1"]
 
 
 class Added(NamedTuple):
-    """`file` describes the collection; where it `needs_annotator`, without `answers` to its training questions and
-    without gold evidence, only a model of relevance can find evidence.
+    """`file` describes the collection, `report` what was read: counts and examples, or nothing where no file was.
 
-    `held_out` is the share of questions for testing, None where the files say. `report` counts passages and questions,
-    and has examples of the records; empty where no file was read. `few` says what it means that there are few
-    questions, if there are.
+    It `needs_annotator`, a model of relevance, without `answers` to its training questions and without gold evidence.
+    `held_out`: the share of questions for testing, None where the files say. `few`: what few questions mean, or "".
     """
 
     folder: Path

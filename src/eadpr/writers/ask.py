@@ -35,7 +35,6 @@ from eadpr.writers.original import squash_spaces
 WORDS = 5  # a shorter sentence is not asked about
 BLOCK = 32  # prompts handed to a writer at a time; a CPU may take minutes for them, without a line of progress
 INPUT_TOKENS, OUTPUT_TOKENS, BEAMS = 512, 64, 4  # of a sequence-to-sequence model
-FIELDS = ("{sentence}", "{marked}")  # a prompt holds one of them
 # Of models that generate questions on SQuAD, which read the passage with marks around what they ask about.
 SEQ2SEQ_PROMPT = "generate question: {marked}"
 # Half a billion parameters can follow it. Servers keep what comes first, the passage, for its next sentence.
@@ -101,17 +100,19 @@ def write_by_seq2seq(name: str) -> Write:
 
 
 def ask_passages(
-    passages: Sequence[Passage], write: Write, form: str, out: Path, *, per_passage: int, within: int, seed: int
-) -> Counter[str]:
-    """Write passages.jsonl and questions.jsonl to the new folder `out`, for `eadpr add`; return how many questions were
-    asked and kept, and the reasons of the others."""
+    passages: Sequence[Passage], write: Write, form: str, out: Path, *,
+    sample: int | None, per_passage: int, within: int, seed: int,
+) -> Counter[str]:  # fmt: skip
+    """Write the passages, and questions about `sample` of them, to the new folder `out`, for `eadpr add`; return how
+    many questions were asked and kept, and the reasons of the others."""
     if out.exists():
         raise ValueError(f"{out} is there already; name a new folder")
-    if not any(field in form for field in FIELDS):
-        raise ValueError(f"--prompt is {form!r}; it must hold {' or '.join(FIELDS)}, what the question is about")
-    tasks = [(p, sentence) for p in passages for sentence in choose_sentences(p, per_passage, seed)]
+    if "{sentence}" not in form and "{marked}" not in form:
+        raise ValueError(f"--prompt is {form!r}; it must hold {{sentence}} or {{marked}}, what the question is about")
+    drawn = {*sorted((p.id for p in passages), key=lambda passage_id: digest(str(seed), passage_id))[:sample]}
+    tasks = [(p, span) for p in passages if p.id in drawn for span in choose_sentences(p, per_passage, seed)]
     if not tasks:
-        raise ValueError(f"none of {len(passages):,} passages has two sentences, one of {WORDS} words at least")
+        raise ValueError(f"none of {len(drawn):,} passages has two sentences, one of {WORDS} words at least")
     written: list[str | None] = []
     with progress("ask-passages", len(tasks), "questions") as advance:
         for first in range(0, len(tasks), BLOCK):
