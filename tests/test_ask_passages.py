@@ -90,7 +90,7 @@ def test_only_questions_that_find_their_passage_are_kept(tmp_path, monkeypatch):
 
 
 def test_a_sample_of_the_passages_is_asked_about_and_all_are_written(tmp_path):
-    drawn = set()
+    samples = set()
     for seed in range(5):
         out = tmp_path / str(seed)
         counts = ask_passages(PASSAGES, list, "{sentence}", out, sample=2, per_passage=9, within=6, seed=seed)
@@ -98,8 +98,8 @@ def test_a_sample_of_the_passages_is_asked_about_and_all_are_written(tmp_path):
         asked = frozenset(row["positives"][0] for row in questions)
         assert (len(asked), counts["kept"]) == (2, 4), "both sentences of each"
         assert len((out / "passages.jsonl").read_text().splitlines()) == len(PASSAGES)
-        drawn.add(asked)
-    assert len(drawn) > 1, "another seed draws others"
+        samples.add(asked)
+    assert len(samples) > 1, "another seed draws others"
 
 
 def test_a_sequence_to_sequence_model_writes_what_it_learnt_whatever_is_beside_it_in_the_batch(tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ COLUMNS += ["aa_evidence", "placebo", "controlled_aa_evidence", "evidence1"]
 
 
 class Added(NamedTuple):
-    """`file` describes the collection, `report` what was read: counts and examples, or nothing where no file was.
+    """`file` describes the collection; `report` has counts and examples of its records, if any file was read.
 
     It `needs_annotator`, a model of relevance, without `answers` to its training questions and without gold evidence.
     `held_out`: the share of questions for testing, None where the files say. `few`: what few questions mean, or "".

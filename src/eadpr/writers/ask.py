@@ -109,10 +109,10 @@ def ask_passages(
         raise ValueError(f"{out} is there already; name a new folder")
     if "{sentence}" not in form and "{marked}" not in form:
         raise ValueError(f"--prompt is {form!r}; it must hold {{sentence}} or {{marked}}, what the question is about")
-    drawn = {*sorted((p.id for p in passages), key=lambda passage_id: digest(str(seed), passage_id))[:sample]}
-    tasks = [(p, span) for p in passages if p.id in drawn for span in choose_sentences(p, per_passage, seed)]
+    sampled = {*sorted((p.id for p in passages), key=lambda passage_id: digest(str(seed), passage_id))[:sample]}
+    tasks = [(p, span) for p in passages if p.id in sampled for span in choose_sentences(p, per_passage, seed)]
     if not tasks:
-        raise ValueError(f"none of {len(drawn):,} passages has two sentences, one of {WORDS} words at least")
+        raise ValueError(f"none of {len(sampled):,} passages has two sentences, one of {WORDS} words at least")
     written: list[str | None] = []
     with progress("ask-passages", len(tasks), "questions") as advance:
         for first in range(0, len(tasks), BLOCK):

@@ -12,7 +12,7 @@ def as_file(path: Path, out: Path) -> Path:
     """Write a table of `datasets` as a file in the folder `out`, fields of structs as columns (`answers.text`), and
     return it; return any other file as it is.
 
-    Raises FileNotFoundError where there is no file, ValueError for a table of several splits, or that cannot be read.
+    Raises FileNotFoundError for a missing file, ValueError for a table of several splits, or one that cannot be read.
     """
     of_hub = str(path).startswith(HUB)
     if not of_hub and not path.exists():
