@@ -28,7 +28,8 @@ from eadpr.studies.study import expand
 from tests import repository
 from tests.repository import ROOT
 
-BY_CODE = ("benchmarks.md", "scale.md", "scale-million.md", "log.md", "2026-11.md")
+LOGS = ("log.md", "2026-11.md", "2026-12.md")
+BY_CODE = ("benchmarks.md", "scale.md", "scale-million.md", *LOGS)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs").glob("[!s]*/*.md"))]
 # Collections of the reader's own, and those that a page itself describes.
 OTHER = {"mine": "squad-open", "nq-gold": "squad-open", "ramdocs": "squad-open"}
@@ -77,7 +78,7 @@ def test_a_command_of_a_page_has_these_options(page, command):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_else_a_page_says_to_run_is_there(page):
     """DVC parses its commands; targets of make, modules of benchmarks, files of pip and tests named exist."""
-    for command in commands(page, "dvc ") if page.name not in ("log.md", "2026-11.md") else []:
+    for command in commands(page, "dvc ") if page.name not in LOGS else []:
         get_main_parser().parse_args(shlex.split(command)[1:])
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"(?m)(?:`|^)make ([a-z-]+)", text):
