@@ -147,3 +147,22 @@ def test_a_folder_of_documents_becomes_a_collection_with_gold_evidence(tmp_path)
     settings = read_yaml(tmp_path / "data/collections/mine.yaml")["settings"]
     assert (settings["annotator"], settings["examples"]) == ({"model": "none"}, {"strategy": "gold"})
     assert settings["evidence"] == {"strategies": ["gold", "placebo", "placebo_second"], "placebo_of": "gold"}
+
+
+def test_without_a_model_the_sentences_are_the_questions(tmp_path):
+    (tmp_path / "p.txt").write_text(TEXT)
+    words = f"{tmp_path} --out {tmp_path / 'out'} --per-passage 2".split()
+    done = CliRunner().invoke(user_command.app(main), words, catch_exceptions=False)
+    assert "2 of 2 questions kept" in done.stdout
+    rows = list(map(json.loads, (tmp_path / "out" / "questions.jsonl").read_text().splitlines()))
+    assert (
+        [row["question"] for row in rows]
+        == [TEXT[slice(*span)] for span in LONG]
+        == [*rows[0]["evidence"], *rows[1]["evidence"]]
+    )
+
+
+def test_an_address_without_a_model_is_refused(tmp_path):
+    words = f"{tmp_path} --out {tmp_path / 'out'} --url http://localhost:1/v1".split()
+    with pytest.raises(ValueError, match="--url needs --model"):
+        CliRunner().invoke(user_command.app(main), words, catch_exceptions=False)

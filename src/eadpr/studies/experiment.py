@@ -63,8 +63,7 @@ def run_experiment(name: str, study: Study, overrides: Sequence[str], words: Seq
     options = ["-n", experiment]
     for path in filter(None, provenance.git(*UNTRACKED).split("\0")):  # DVC's copy of the tree has tracked files alone
         options += ["-C", path.rstrip("/")]
-    code = subprocess.run(experiment_command(overrides, *options), check=False).returncode
-    if code:
+    if code := subprocess.run(experiment_command(overrides, *options), check=False).returncode:
         raise typer.Exit(code)  # DVC has said why
     text, md5 = read_report(experiment, collection)
     record = {

@@ -1,6 +1,6 @@
 """Questions about passages, each about one sentence, which is its evidence (PAQ's way; 002, section 5.1).
 
-They are written by a sequence-to-sequence model or by a language model behind an address. Dropped, and counted:
+A sequence-to-sequence model writes them, or a language model, or each is the sentence itself. Dropped, and counted:
 cut_off    the writer did not end it
 empty      no letter or digit
 repeated   another passage's question, or an earlier one of its own, word for word

@@ -9,11 +9,9 @@ import typer
 
 
 def main(
-    source: Path = typer.Argument(
-        ..., help="A folder of documents (.txt, .md), or CSV, TSV, JSONL, Parquet of passages."
-    ),
+    source: Path = typer.Argument(..., help="A folder of documents (.txt, .md), or a file of passages."),
     out: Path = typer.Option(..., help="A new folder, for passages.jsonl and questions.jsonl."),
-    model: str = typer.Option(..., help="A T5 by folder or hub name; with --url the model's name there."),
+    model: str = typer.Option(None, help="A T5, or with --url a name there; without it sentences are the questions."),
     url: str = typer.Option(None, help="An OpenAI-compatible server, up to, not including, /chat/completions."),
     key_variable: str = typer.Option(None, help="The environment variable that holds the server's key."),
     prompt: str = typer.Option(None, help="With {sentence} or {marked}, and if wanted {title} and {text}."),
@@ -30,13 +28,17 @@ def main(
     from eadpr.writers.config import Endpoint
     from eadpr.writers.endpoint import complete_all
 
+    if url and not model:
+        raise ValueError("--url needs --model, a model's name there")
     passages = ask.read_passages(source, parse_columns(columns), split_words)  # before a model is looked for
     if url:
         sampling = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 256, "prompt": "{text}"}
         server = Endpoint(url=url, model=model, key_variable=key_variable, **sampling)
         write, form = partial(complete_all, server, seed=seed), prompt or ask.ENDPOINT_PROMPT
-    else:
+    elif model:
         write, form = ask.write_by_seq2seq(model), prompt or ask.SEQ2SEQ_PROMPT
+    else:
+        write, form = list, prompt or "{sentence}"
     choice = {"sample": sample, "per_passage": per_passage, "within": within, "seed": seed}
     counts = ask.ask_passages(passages, write, form, out, **choice)
     dropped = [f"{count:,} {reason}" for reason, count in counts.items() if reason not in ("asked", "kept") and count]
