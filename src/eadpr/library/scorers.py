@@ -131,7 +131,8 @@ def _sentence_transformer_scorer(model: Any, join: str) -> Scorer:
         if not callable(model.tokenizer):  # a static model, which reads all of a text
             return prompted
         longest = getattr(model[0], "document_length", None) or model.max_seq_length
-        return list(map(tuple, model.tokenizer(prompted, truncation=True, max_length=longest).input_ids))
+        ids = model.tokenizer(prompted, truncation=True, max_length=longest).input_ids
+        return [tuple(row) for row in ids]
 
     def score(questions: Sequence[str], titles: Sequence[str], texts: Sequence[str]) -> np.ndarray:
         distinct_questions, question_of = distinct(questions)

@@ -138,10 +138,9 @@ def _collect(tasks: Sequence[Task], written: Sequence[str | None], counts: Count
     """Return each question with the first task that it was written for; count the others by reason."""
     questions: dict[str, Task] = {}
     for task, text in zip(tasks, written, strict=True):
-        question = None if text is None else squash_spaces(text.removeprefix("question:"))
-        if question is None:
+        if text is None:
             counts["cut_off"] += 1
-        elif not any(map(str.isalnum, question)):
+        elif not any(map(str.isalnum, question := squash_spaces(text.removeprefix("question:")))):
             counts["empty"] += 1
         elif questions.setdefault(question, task) is not task:
             counts["repeated"] += 1
