@@ -9,7 +9,7 @@ import typer
 
 
 def main(
-    source: Path = typer.Argument(..., help="A folder of documents (.txt, .md), or a file of passages."),
+    source: Path = typer.Argument(..., help="A folder of .txt and .md files, or passages: CSV, TSV, JSONL, Parquet."),
     out: Path = typer.Option(..., help="A new folder, for passages.jsonl and questions.jsonl."),
     model: str = typer.Option(None, help="A T5, or with --url a name there; without it sentences are the questions."),
     url: str = typer.Option(None, help="An OpenAI-compatible server, up to, not including, /chat/completions."),
