@@ -57,8 +57,8 @@ PASSAGES = [
     Passage(f"p{i}", f"Town {i}", f"Town{i} lies by the river Wen{i}. It was founded by duke Odo{i}.", None)
     for i in range(6)
 ]
-# What is written about the six first sentences, in the order of the passages.
-WRITTEN = ["question: By which  river lies Town0?", None, " ?! ", "Which river?", "Which river?", "Where is Town0?"]
+WRITTEN = ["question: By which  river lies Town0?", None, " ?! ", '"Which river?"', "Which river?"]
+WRITTEN.append("<think>\nWell.\n</think>\n\nQuestion: Where is Town0?")
 
 
 def test_only_questions_that_find_their_passage_are_kept(tmp_path, monkeypatch):
@@ -119,6 +119,8 @@ def test_a_sequence_to_sequence_model_writes_what_it_learnt_whatever_is_beside_i
     write = ask.write_by_seq2seq(str(tmp_path / "t5"))
     assert [text.strip() for text in write(prompts)] == learnt
     assert [write([prompt])[0].strip() for prompt in prompts] == learnt
+    monkeypatch.setattr(ask, "INPUT_TOKENS", len(tokenizer(prompts[2]).input_ids) - 1)
+    assert [text is None for text in write(prompts)] == [False, False, True, False], "the marks may be cut off"
     monkeypatch.setattr(ask, "OUTPUT_TOKENS", 2)
     assert write(prompts) == [None] * 4
 

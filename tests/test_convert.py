@@ -159,6 +159,8 @@ def test_what_is_no_checkpoint_is_refused(state_type, tmp_path):
             read_weights(tmp_path / "values.cp")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         read_weights(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"is a folder; name the weights in it, as .*pytorch_model\.bin"):
+        read_weights(tmp_path)
 
 
 def test_weights_in_two_files_and_links_to_elsewhere_but_in_the_hubs_cache_are_refused(tmp_path):
@@ -167,8 +169,8 @@ def test_weights_in_two_files_and_links_to_elsewhere_but_in_the_hubs_cache_are_r
     folder.mkdir(parents=True)
     (tmp_path / "blobs" / "1").write_text('{"model_type": "bert"}')
     (folder / "config.json").symlink_to("../../blobs/1")
-    torch.save({"a": torch.ones(2), "b": torch.ones(2)}, folder / "pytorch_model.bin")
-    assert convert_folder(folder, tmp_path / "whole") == 4
+    torch.save({"a": torch.ones(2), "b": torch.ones(3, 2).T}, folder / "pytorch_model.bin")  # with strides
+    assert convert_folder(folder, tmp_path / "whole") == 8
     (folder / "vocab.txt").symlink_to("/etc/hostname")
     with pytest.raises(ValueError, match=r"vocab\.txt is a link to a file outside"):
         convert_folder(folder, tmp_path / "linked")

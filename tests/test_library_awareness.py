@@ -392,10 +392,10 @@ def test_sentence_transformers_that_is_not_installed_is_asked_for(tmp_path, monk
 
 
 def test_rows_of_files(tmp_path):
-    """A cell of a table is an answer or a list; SQuAD's impossible questions are no rows."""
-    table = 'question;answers;text\nWhere?;London;x London\nWhen?;"[""1815"", ""15""]";in 1815\n'
+    table = 'question;answers;text\nWhere?;London;x London\nWhen?;"[""1815"", ""15""]";in 1815\nWhy?;;x\n'
     (tmp_path / "rows.csv").write_text(table)
-    assert [row["answers"] for row in read_rows(tmp_path / "rows.csv")] == ["London", ["1815", "15"]]
+    assert [row["answers"] for row in read_rows(tmp_path / "rows.csv")] == ["London", ["1815", "15"], ""]
+    assert ["masked" in row.variants for row in distractors(tmp_path / "rows.csv")] == [True, True, False]
     answered = {"id": "a", "question": "Where?", "answers": [{"text": "London", "answer_start": 16}]}
     impossible = {"id": "b", "question": "Why?", "answers": [], "is_impossible": True}
     page = {"title": "Ada", "paragraphs": [{"context": ADA, "qas": [answered, impossible]}]}

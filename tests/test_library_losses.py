@@ -70,6 +70,7 @@ def test_equal_to_the_pipelines(seed, count, hard, balance):
     (5, {}, "2 questions and 5 columns"), (2, {}, "2 questions and 2 columns"),
     (4, {"placebos_Q": YES}, "4 columns; expected 2 each"),
     (4, {"balance": "both"}, "need columns of placebos"), (4, {"placebo": 1.0}, "need columns of placebos"),
+    (4, {"balance": "placebos"}, "balance is 'placebos', expected one of "),
 ])  # fmt: skip
 def test_shapes_that_do_not_fit_are_refused(columns, settings, match):
     with pytest.raises(ValueError, match=match):

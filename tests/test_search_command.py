@@ -108,17 +108,6 @@ def test_the_sentence_is_bold_on_a_terminal_and_a_passage_without_one_is_plain()
     assert write_text(rows, bold=True) == text
 
 
-@pytest.mark.parametrize(("tracked", "noted"), [("a1", False), ("b2", True)])
-def test_files_that_changed_since_are_said(collection, tracked, noted):
-    lock = "stages:\n  fetch:\n    deps:\n    - path: data/sources/toy\n      hash: md5\n      md5: a1.dir\n"
-    Path("dvc.lock").write_text(lock)
-    Path("data/sources").mkdir()
-    Path("data/sources/toy.dvc").write_text(f"outs:\n- md5: {tracked}.dir\n  path: toy\n")
-    app = user_command.app(search_command.main)
-    stderr = CliRunner().invoke(app, ["who?", "--arm", "dpr"], catch_exceptions=False).stderr
-    assert ("the files of toy changed since it was built" in stderr) == noted
-
-
 def test_the_arm_is_the_preferred_one_of_those_encoded_else_the_first(collection):
     assert choose_arm(collection) == "late"
     write_logs(collection, {"dpr": 1.5, "late": 2.5, "eadpr": 0.5}, {})

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.formats
 BEIR = {
     "corpus.jsonl": [{"_id": f"d{i}", "title": f"T{i}", "text": f"Text {i}.", "metadata": {}} for i in range(5)],
     "queries.jsonl": [{"_id": f"q{i}", "text": f"what {i}?", "metadata": {}} for i in range(4)],
-    # A judgement that stands twice counts once.
     "qrels/train.tsv": "query-id\tcorpus-id\tscore\nq0\td0\t1\nq0\td1\t2\nq1\td1\t1\nq2\td2\t0\nq0\td1\t2\n",
     "qrels/test.tsv": "query-id\tcorpus-id\tscore\nq3\td3\t1\n",
     "qrels/._test.tsv": "\0",  # macOS' resource fork
@@ -141,6 +140,19 @@ def test_answers_that_no_positive_holds_are_said(project, tmp_path, answer, caus
     assert f"'what 0?': ['{answer}']" in output
 
 
+def test_ids_that_are_not_read_rows_of_one_question_and_what_encoders_do_not_read_are_told(project, tmp_path):
+    passages = [{"chunk": f"c{i}", "text": "word " * 50 * i} for i in range(1, 6)]
+    questions = [{"question": f"what {i // 2}?", "positives": f"c{i % 5 + 1}", "split": "train"} for i in range(30)]
+    questions += [{"question": f"{s}?", "positives": "c1", "split": s} for s in ("test", "validation")]
+    numbered = [row | {"positives": row["positives"][1:]} for row in questions]
+    path = write(tmp_path, {"p.jsonl": passages, "q.jsonl": questions, "n.jsonl": numbered}) / "p.jsonl"
+    refused(project, r"p\.jsonl: no column id, .* not read are chunk; say", path, tmp_path / "n.jsonl")
+    output = added(project, path, tmp_path / "q.jsonl", "--columns", "id=chunk")
+    assert "own/train: 15 questions stand there again; give all positives of a question in one row\n" in output
+    assert "1 passages have over 200 words; encoders read the first of them: --split-words 100 cuts them\n" in output
+    assert read_yaml(project / "data/collections/mine.yaml")["sets"]["validation"] == ["own/validation"]
+
+
 def test_what_would_not_be_read_is_refused(project, tmp_path):
     folder = write(tmp_path / "beir", BEIR)
     files = ["--passages", folder / "corpus.jsonl", "--questions", folder / "queries.jsonl", "--share", 0.3]
@@ -199,8 +211,7 @@ def test_rows_in_json_are_told_from_squad(project, tmp_path):
 
 def test_documents_are_cut_at_their_headings(project, tmp_path):
     documents = {
-        "a b.md": "Before.\n\n# First #\nOne.\n## Second\n\n\n# Empty\n",
-        # Hidden: a virtual environment, a repository, macOS' resource forks.
+        "a b.md": "Before.\n\n# First #\nOne.\n## Second\n\n### Third\nTwo.\n## Fourth\nThree.\n# Empty\n",
         ".venv/entry.txt": "x",
         "sub/.git/a.md": "x",
         "sub/__MACOSX/._c.txt": "x",
@@ -223,6 +234,8 @@ def test_documents_are_cut_at_their_headings(project, tmp_path):
     assert [(row["id"], row["title"], row["text"]) for row in records(project, "passages")] == [
         ("a_b.md:1", "a b", "Before."),
         ("a_b.md:2", "First", "One."),
+        ("a_b.md:3", "First: Second: Third", "Two."),
+        ("a_b.md:4", "First: Fourth", "Three."),
         ("c.txt:1", "c", "# no heading\nC."),
         ("code.md:1", "Get it", "```sh\n# fetch\nget\n```\nthen\n~~~~\n# not closed"),
         ("sub/deep.md:1", "Top" + " " * 100_000 + "x", "At once.\n#"),

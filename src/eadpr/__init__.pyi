@@ -3,7 +3,6 @@ from eadpr.library.awareness import awareness as awareness
 from eadpr.library.awareness import table as table
 from eadpr.library.evaluator import AwarenessEvaluator as AwarenessEvaluator
 from eadpr.library.losses import EvidenceLoss as EvidenceLoss
-from eadpr.library.losses import Terms as Terms
 from eadpr.library.losses import cached as cached
 from eadpr.library.losses import evidence_loss as evidence_loss
 from eadpr.library.pointing import Pointed as Pointed
@@ -15,5 +14,6 @@ from eadpr.library.texts import Texts as Texts
 from eadpr.library.texts import annotate as annotate
 from eadpr.library.texts import distractors as distractors
 from eadpr.library.texts import training_rows as training_rows
+from eadpr.training.losses import Terms as Terms
 
 __version__: str

@@ -15,7 +15,7 @@ def main(
     rows: Path = typer.Option(..., help="SQuAD's JSON, or CSV, TSV, JSONL, Parquet of question, answers, text, title."),
     columns: list[str] = typer.Option([], help="FIELD=COLUMN of the rows, as question=asked; again for each."),
     evidence: Strategy = typer.Option("sentence", help="window and answer have no sentence placebo."),
-    annotator: Path = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator."),
+    annotator: str = typer.Option(None, help="The QA model for pseudo, e.g. data/atlas/annotator, or a name."),
     first: int = typer.Option(None, min=1, help="Only so many rows."),
     bm25: bool = typer.Option(False, help="A row for BM25, with the statistics of these passages."),
     units: bool = typer.Option(False, help="Each encoder by one vector, its best sentence and its tokens; ranks too."),

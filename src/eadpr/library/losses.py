@@ -5,15 +5,13 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
 from eadpr.training.config import Balance
 from eadpr.training.losses import Terms, loss_terms, make_masks
-
-__all__ = ["EvidenceLoss", "Terms", "cached", "evidence_loss"]
 
 # The roles of a dataset's columns, and how often each may stand there.
 TIMES = {"question": (1, 1), "positive": (1, 1), "negative": (0, 99), "distractor": (0, 1), "placebo": (0, 1)}
@@ -38,9 +36,11 @@ def evidence_loss(
     bool: distractor and placebo are one text to the encoder, and are not compared.
 
     `balance` is `loss.balance` in params.yaml, by default `both` with placebos, else `none`; the weights are EADPR's.
-    Raises ValueError for shapes that do not fit.
+    Raises ValueError for another balance, and for columns that do not fit.
     """
     balance = balance or ("none" if placebos_Q is None else "both")
+    if balance not in get_args(Balance):
+        raise ValueError(f"balance is {balance!r}, expected one of {', '.join(get_args(Balance))}")
     count, columns = scores_QP.shape
     blocks = ["positives", "hard negatives", "distractors"] + ([] if placebos_Q is None else ["placebos"])
     if columns % count or columns < (len(blocks) - 1) * count:

@@ -29,7 +29,6 @@ from eadpr.supervision.probed import mask_answers
 Rows = Iterable[Any] | Path  # of what `as_rows` reads
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
 INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
-SENTENCES = ("placebo", "placebo_second")
 KINDS = "rows may be dictionaries, a table of pandas, polars or Arrow, one split of datasets, a Path or hf:NAME"
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
 
@@ -77,7 +76,7 @@ def distractors(
         for row in evidence_rows:
             variant = row.strategy if row.strategy in PLACEBOS else "distractor"
             attempt = cut(pair, row)
-            if variant in SENTENCES and evidence in INSIDE:
+            if variant in ("placebo", "placebo_second") and evidence in INSIDE:
                 reasons[variant] = "cut_otherwise"
             elif attempt.distractor is None:
                 reasons[variant] = attempt.reason
@@ -186,8 +185,8 @@ def _find_evidence(rows: Rows, annotate_pairs: Annotate) -> Iterator[tuple[Pair,
 
 def _pair(row: Row) -> Pair:
     own.parse_lists(row)
-    if isinstance(row.fields.get("answers"), str):  # a single answer
-        row.fields["answers"] = [row.fields["answers"]]
+    if isinstance(answers := row.fields.get("answers", []), str) or pd.isna(answers) is True:  # one, or an empty cell
+        row.fields["answers"] = [answers] if isinstance(answers, str) and answers else []
     kind = row.text("answer_kind")
     if kind not in ("string", "regex"):
         raise ValueError(f"{row.where}: answer_kind is {kind!r}, expected string or regex")

@@ -38,11 +38,9 @@ COLUMNS += ["aa_evidence", "placebo", "controlled_aa_evidence", "evidence1"]
 
 
 class Added(NamedTuple):
-    """`file` describes the collection; `report` has counts and examples of its records, if any file was read.
-
-    It `needs_annotator`, a model of relevance, without `answers` to its training questions and without gold evidence.
-    `held_out`: the share of questions for testing, None where the files say. `few`: what few questions mean, or "".
-    """
+    """`file` describes the collection, and `report` its records, if any file was read. It `needs_annotator`, a model of
+    relevance, without `answers` to its training questions and without gold evidence. `held_out`: the share of questions
+    for testing, None where the files say. `few`: what few questions mean, or ""."""
 
     folder: Path
     file: Path
@@ -68,6 +66,9 @@ def add_own(
     paths, block = _by_name(inputs.paths), _describe(inputs, share=share, split_words=split_words)
     added = Added(params.parent / "data" / "sources" / name, params.parent / COLLECTIONS / f"{name}.yaml")
     added = _read_files(added, checked(Collection, block, f"collections.{name}."), values, paths)
+    unused = added.report["sets"].keys() - {*block["sets"]["evaluate"]}
+    if validation := sorted(unused & {"own/validation", "own/valid", "own/dev"}):
+        block["sets"]["validation"] = validation
     if not added.answers:
         block["settings"] |= _without_answers("pseudo" if added.needs_annotator else "gold")
     if not dry_run:
@@ -119,7 +120,7 @@ def track(folder: Path, *, repository: Path) -> None:
     command = [sys.executable, "-m", "dvc", "add", os.path.relpath(folder, repository)]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise OSError(f"`dvc add {folder}` failed: {(done.stderr or done.stdout).strip()}")
+        raise OSError(f"`dvc add {folder}` failed, the rest is done: {(done.stderr or done.stdout).strip()}")
 
 
 def _describe(inputs: OwnFiles, *, share: float, split_words: int | None) -> dict[str, Any]:
@@ -162,7 +163,9 @@ def _read_files(added: Added, collection: Collection, values: Mapping[str, Any],
         out = Path(scratch) / "records"
         report = prepare(source, settings, sources=Path(), raw=Path(), out=out)
         offers = list(_offer_positives(question_files, report["columns"], out / "passages.parquet"))
-        report |= {"first": _examples(out), "in_both": _count_in_both(sets, out), "offers": offers}
+        report |= {"first": _examples(out), "offers": offers} | _count_equal(sets, out)
+        words = (len(passage.text.split()) for passage in tables.rows(out / "passages.parquet", Passage))
+        report["long"] = sum(count > 200 for count in words)  # about the 256 tokens that encoders read by default
     _check_sets(sets, report, question_files)
     trained = [report["sets"][name] for name in sets.train]
     answers = any(counts["without_answers"] < counts["questions"] for counts in trained)
@@ -198,8 +201,13 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
 
 
 def _check_sets(sets: Sets, report: dict[str, Any], files: Sequence[Path]) -> None:
-    """Raise ValueError for a set of training or evaluation without a question that a passage is right for."""
+    """Raise ValueError where a set has no question that a passage is right for, or passages may have lost their ids."""
     names = " or ".join(map(str, files))
+    named = any("positives" in report["columns"][path.name]["read"] for path in files)
+    for name, columns in report["columns"].items():
+        if named and columns["unread"] and "text" in columns["read"] and "id" not in columns["read"]:
+            reason = f"no column id, and questions name passages by theirs; not read are {', '.join(columns['unread'])}"
+            raise ValueError(f"{name}: {reason}; say which one it is, --columns id=COLUMN, or add it")
     for question_set in (*sets.train, *sets.evaluate):
         counts = report["sets"].get(question_set)
         if counts is None:
@@ -213,16 +221,17 @@ def _check_sets(sets: Sets, report: dict[str, Any], files: Sequence[Path]) -> No
             raise ValueError(f"{names}: {lacks}, so that no passage is right for any; {advice}")
 
 
-def _count_in_both(sets: Sets, records: Path) -> dict[str, int]:
-    """Count the questions of each set of evaluation that are trained on too, word for word."""
+def _count_equal(sets: Sets, records: Path) -> dict[str, dict[str, int]]:
+    """Count, word for word, the questions of a set that stand there `again`, and those tested that are trained on."""
     texts = {q.id: q.question.strip().lower() for q in tables.rows(records / "questions.parquet", Question)}
     by_set: dict[str, list[str]] = {}
     for member in tables.rows(records / "question_sets.parquet", SetMember):
         by_set.setdefault(f"{member.question_set}/{member.split}", []).append(texts[member.question_id])
     trained = {text for name in sets.train for text in by_set.get(name, ())}
     tested = {*sets.evaluate} - {*sets.train}
-    counts = {name: sum(map(trained.__contains__, by_set.get(name, ()))) for name in tested}
-    return {name: count for name, count in sorted(counts.items()) if count}
+    in_both = {name: sum(map(trained.__contains__, by_set.get(name, ()))) for name in tested}
+    counts = {"again": {name: len(asked) - len({*asked}) for name, asked in by_set.items()}, "in_both": in_both}
+    return {kind: {name: n for name, n in sorted(by.items()) if n} for kind, by in counts.items()}
 
 
 def _examples(records: Path) -> list[str]:

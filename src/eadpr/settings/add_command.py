@@ -89,7 +89,11 @@ def _report_lines(added: Any) -> Iterator[str]:
     for kind, odd in report.get("odd_rows", {}).items():
         yield f"{odd['count']:,} of {odd['of']:,} {kind}: {SCRATCH.sub('made into ', '; '.join(odd['first']))}"
     if number := report.get("own_documents"):
-        yield f"{number:,} questions are passages too, by id or text: neither ranked for themselves nor their negatives"
+        yield f"{number:,} questions are passages too, by id or text: neither ranked nor negatives (keep_own_documents)"
+    if number := report.get("long"):
+        yield f"{number:,} passages have over 200 words; encoders read the first of them: --split-words 100 cuts them"
+    for question_set, count in report.get("again", {}).items():
+        yield f"{question_set}: {count:,} questions stand there again; give all positives of a question in one row"
     for question_set, count in report.get("in_both", {}).items():
         yield f"{question_set}: {count:,} of its questions are trained on too, word for word; results will flatter"
     if added.held_out:

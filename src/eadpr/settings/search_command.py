@@ -1,6 +1,5 @@
 """The command `eadpr search`."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -23,14 +22,5 @@ def main(
     from eadpr.library import search
 
     folder = search.find_collection(Path("data"), collection or active_collection())
-    if _changed_since(f"data/sources/{folder.name}"):
-        typer.echo(f"the files of {folder.name} changed since it was built: see `eadpr status`", err=True)
     passages = search.find_passages(folder, arm or search.choose_arm(folder), question, k)
     typer.echo(search.write_json(passages) if as_json else search.write_text(passages, bold=sys.stdout.isatty()))
-
-
-def _changed_since(sources: str) -> bool:
-    """Tell whether DVC tracks other files in the folder than those that dvc.lock says were read."""
-    lock, tracked = Path("dvc.lock"), Path(f"{sources}.dvc")
-    read = re.search(rf"path: {sources}\n.*\n +md5: (.+)", lock.read_text("utf-8")) if lock.exists() else None
-    return read is not None and tracked.exists() and read[1] not in tracked.read_text("utf-8")

@@ -1,7 +1,7 @@
 """`eadpr status`: which settings differ from the commit, and which stages a run would run and why.
 
-DVC compares files that the stage `configs` has written. Until it runs, `dvc status` and `dvc repro --dry` know of an
-edit of params.yaml only that `configs` is to run. Here its files are made elsewhere and compared with dvc.lock.
+Until the stage `configs` has run, `dvc status` knows of an edit of params.yaml only that it is to run. Here its files
+are made elsewhere and compared with dvc.lock.
 """
 
 import hashlib

@@ -81,8 +81,8 @@ def convert_folder(source: Path, out: Path) -> int:
     if (source / "modules.json").exists():
         raise ValueError(f"{source} is sentence-transformers' own; load it there and save it again, as safetensors")
     blobs = source.resolve().parent.with_name("blobs")  # where the links of a snapshot in the hub's cache lead
-    # Tied weights are views of one tensor, which safetensors does not write.
-    weights = {key: value.clone() for key, value in _read_all(parts).items()}
+    # Tied weights are views of one tensor, and transposed ones have strides; safetensors writes neither.
+    weights = {key: value.clone(memory_format=torch.contiguous_format) for key, value in _read_all(parts).items()}
     with files.new_folder(out) as folder:
         for path in source.iterdir():
             if path.suffix in READ and not path.name.endswith((".safetensors", ".bin.index.json")):
@@ -110,6 +110,8 @@ def _read_all(paths: Sequence[Path]) -> dict[str, Tensor]:
 
 def read_weights(path: Path) -> dict[str, Tensor]:
     """Read the weights by name; the other fields of a `CheckpointState` are dropped."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; name the weights in it, as {path / 'pytorch_model.bin'}")
     try:
         if path.suffix == ".safetensors":
             return load_file(path)

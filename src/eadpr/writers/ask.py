@@ -1,12 +1,11 @@
 """Questions about passages, each about one sentence, which is its evidence (PAQ's way; 002, section 5.1).
 
 A sequence-to-sequence model writes them, or a language model, or each is the sentence itself. Dropped, and counted:
-cut_off    the writer did not end it
-empty      no letter or digit
-repeated   another passage's question, or an earlier one of its own, word for word
-not_found  BM25 does not rank its passage among the first for it (round trip)
+`cut_off`, where the writer did not read all of the prompt or did not end; `empty`, without letter or digit; `repeated`,
+another passage's question or an earlier one of its own; `not_found`, whose passage BM25 does not rank among the first.
 """
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +43,8 @@ Sentence: {sentence}
 
 Write one short question that this sentence answers. Use names, not pronouns. Reply with the question only."""
 
+# A question in what models write around it: their thoughts, a label, quotation marks.
+WRITTEN = re.compile(r'(?is)\A\s*(?:<think>.*?</think>)?\s*(?:question:)?\s*(?:"([^"]*)"\s*\Z|(.*)\Z)')
 Write = Callable[[Sequence[str]], Sequence[str | None]]  # prompts -> what was written for each, None if cut off
 Task = tuple[Passage, Span]  # a sentence to ask about
 
@@ -79,20 +80,21 @@ def make_prompt(form: str, task: Task) -> str:
 
 
 def write_by_seq2seq(name: str) -> Write:
-    """Return a writer by a model's folder or hub name, with beam search; the end of a long prompt is cut off."""
+    """Return a writer by a model's folder or hub name, with beam search; it writes None for a longer prompt."""
     model, tokenizer = qa_model.load(name, setting="--model")
     model.to(machine.device())
 
     @torch.inference_mode()
     def write(prompts: Sequence[str]) -> list[str | None]:
-        ids = tokenizer(list(prompts), truncation=True, max_length=INPUT_TOKENS).input_ids
+        ids = tokenizer(list(prompts), truncation=True, max_length=INPUT_TOKENS + 1).input_ids
         texts: list[str | None] = [None] * len(ids)
         for batch in batches([len(row) for row in ids], TOKENS[machine.device()]):
             inputs, mask = (part.to(model.device) for part in pad([ids[i] for i in batch], tokenizer.pad_token_id))
             options = {"num_beams": BEAMS, "do_sample": False, "max_new_tokens": OUTPUT_TOKENS}
             written = model.generate(input_ids=inputs, attention_mask=mask, **options)
             for i, row in zip(batch.tolist(), written, strict=True):
-                if tokenizer.eos_token_id in row[1:]:  # T5 begins with its padding
+                # T5 begins with its padding. Of a longer prompt the sentence may lie behind the cut.
+                if tokenizer.eos_token_id in row[1:] and len(ids[i]) <= INPUT_TOKENS:
                     texts[i] = tokenizer.decode(row, skip_special_tokens=True)
         return texts
 
@@ -123,7 +125,7 @@ def ask_passages(
     consistent = _round_trip(passages, questions, within)
     counts |= {"kept": len(consistent), "not_found": len(questions) - len(consistent)}
     if not consistent:
-        raise ValueError(f"no question was kept of {dict(counts)}; try another --prompt or model, or a higher --within")
+        raise ValueError(f"no question was kept of {dict(counts)}; try --split-words 100, another --prompt or model")
     rows = (
         {"question": question, "positives": [p.id], "evidence": [p.text[start:end]], "answer_start": [start]}
         for question, (p, (start, end)) in consistent.items()
@@ -140,7 +142,7 @@ def _collect(tasks: Sequence[Task], written: Sequence[str | None], counts: Count
     for task, text in zip(tasks, written, strict=True):
         if text is None:
             counts["cut_off"] += 1
-        elif not any(map(str.isalnum, question := squash_spaces(text.removeprefix("question:")))):
+        elif not any(map(str.isalnum, question := squash_spaces(WRITTEN.sub(r"\1\2", text)))):
             counts["empty"] += 1
         elif questions.setdefault(question, task) is not task:
             counts["repeated"] += 1

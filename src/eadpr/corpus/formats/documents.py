@@ -15,7 +15,7 @@ MARK = "\0"  # before a heading, whose text may begin with any other character
 _CODE = r"^ {0,3}(`{3,}|~{3,})(?s:.*?)(?:^ {0,3}\1|\Z)"
 # YAML about a page, not in its text.
 _FRONT_MATTER = re.compile(r"\A---\n[a-z_-]+:.*\n(?:(?:[\w-]+:|[ \t#-]).*\n|\n)*?---\n")
-_MARKDOWN = re.compile(rf"(?m){_CODE}|^#{{1,6}}[ \t](?P<heading>.*)$")
+_MARKDOWN = re.compile(rf"(?m){_CODE}|^(?P<marks>#{{1,6}})[ \t](?P<heading>.*)$")
 HIDDEN = re.compile(r"\.|__MACOSX$|node_modules$")  # folders and files that no person wrote into, by their names' begin
 
 
@@ -35,8 +35,8 @@ def _kind_of(path: Path, folder: Path) -> str:
 
 
 def read_sections(folder: Path, unread: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Read documents in sections, at headings if there are any: id `path:number`, title the heading or the file's
-    name. `unread` counts the other files."""
+    """Read documents in sections, at headings if there are any: id `path:number`, title the headings that it stands
+    under (`Oslo: History`), or the file's name. `unread` counts the other files."""
     kinds = {path: _kind_of(path, folder) for path in folder.rglob("*") if path.is_file() or path.is_symlink()}
     unread.update(kind for kind in kinds.values() if kind not in DOCUMENTS)
     paths = sorted(path for path, kind in kinds.items() if kind in DOCUMENTS)
@@ -52,13 +52,16 @@ def read_sections(folder: Path, unread: Counter[str]) -> Iterator[dict[str, Any]
         if path.suffix.lower() == ".md":
             text = _MARKDOWN.sub(_mark_heading, _FRONT_MATTER.sub("", text))
         name = "_".join(path.relative_to(folder).as_posix().split())
-        parts = re.split(rf"(?m)^{MARK} *(.+)$", text)
-        sections = list(filter(lambda pair: pair[1], zip(["", *parts[1::2]], map(str.strip, parts[::2]), strict=True)))
+        parts = ["", "", *re.split(rf"(?m)^{MARK}(#+) *(.+)$", text)]
+        sections, headings = list[tuple[str, str]](), dict[int, str]()
+        for marks, heading, section in zip(parts[::3], parts[1::3], map(str.strip, parts[2::3]), strict=True):
+            headings = {level: above for level, above in headings.items() if level < len(marks)} | {len(marks): heading}
+            sections += [(": ".join(filter(None, headings.values())), section)] * bool(section)
         unread.update(["empty"] * (not sections))
-        for number, (heading, section) in enumerate(sections, start=1):
-            yield {"id": f"{name}:{number}", "title": heading or path.stem, "text": section}
+        for number, (title, section) in enumerate(sections, start=1):
+            yield {"id": f"{name}:{number}", "title": title or path.stem, "text": section}
 
 
 def _mark_heading(match: re.Match[str]) -> str:
     heading = (match["heading"] or "").strip(" \t#")
-    return f"{MARK}{heading}" if heading else match[0]
+    return f"{MARK}{match['marks']}{heading}" if heading else match[0]

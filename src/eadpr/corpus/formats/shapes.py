@@ -1,8 +1,4 @@
-"""Recognise a new collection's layout, and write it as a user's own files.
-
-Files of passages and questions, or of both in one, BEIR's folder, TSVs as of MS MARCO, SQuAD's JSON, documents, tables
-of `datasets`.
-"""
+"""Recognise the layout of a new collection, and write it as a user's own files."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
