@@ -296,5 +296,5 @@ def test_files_are_told_apart_by_their_columns_and_a_column_of_ids_is_offered(pr
 
 def test_a_folder_that_dvc_does_not_add_is_named_with_what_dvc_said(tmp_path):
     (tmp_path / "own").mkdir()
-    with pytest.raises(OSError, match=r"(?s)`dvc add .*own` failed, the rest is done: .*not inside of a DVC repository"):
+    with pytest.raises(OSError, match=r"(?s)`dvc add .*own` failed, the rest is done: .*not inside of a DVC"):
         track(tmp_path / "own", repository=tmp_path)
