@@ -87,9 +87,11 @@ def test_where_answers_begin_is_gold_where_it_is_known(tmp_path, starts, gold):
 def test_saved_tables_are_rows_passages_and_questions(tmp_path):
     datasets.Dataset.from_list([SQUAD]).save_to_disk(tmp_path / "squad")
     datasets.Dataset.from_list([SQUAD]).to_parquet(tmp_path / "squad.parquet")
-    for name in ("squad", "squad.parquet"):
-        (row,) = read_rows(tmp_path / name)
+    for row in (*read_rows(tmp_path / "squad"), *read_rows(tmp_path / "squad.parquet")):
         assert (row["question"], row["answers"], row["text"]) == (SQUAD["question"], ["London"] * 2, SQUAD["context"])
+    (tmp_path / "bad.parquet").touch()
+    with pytest.raises(ValueError, match=r"bad\.parquet, after row 0: damaged"):
+        next(read_rows(tmp_path / "bad.parquet"))
     datasets.Dataset.from_list(PASSAGES).save_to_disk(tmp_path / "texts")
     splits = {name: datasets.Dataset.from_list(QUESTIONS) for name in ("train", "test")}
     datasets.DatasetDict(splits).save_to_disk(tmp_path / "asked")

@@ -3,26 +3,26 @@
 import re
 from difflib import get_close_matches
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
+
+from eadpr.corpus.formats.file_rows import read_parquet
 
 HUB = "hf:"
 
 
 def as_file(path: Path, out: Path) -> Path:
-    """Write a table of `datasets` as a file in the folder `out`, fields of structs as columns (`answers.text`), and
-    return it; return any other file as it is.
-
-    Raises FileNotFoundError for a missing file, ValueError for a table of several splits, or one that cannot be read.
-    """
+    """Write a table of `datasets`, or Parquet with structs, as a file in `out`, fields as columns (`answers.text`), and
+    return it; else return the path. Raises FileNotFoundError, ValueError for several splits or a damaged file."""
     of_hub, file = str(path).startswith(HUB), out / (re.sub(r"\W+", "-", "-".join(path.parts[-2:])) + ".parquet")
     if not of_hub and not path.exists():
         near = get_close_matches(path.name, [sibling.name for sibling in path.parent.glob("*")], 1)
         raise FileNotFoundError(f"{path} does not exist" + (f"; did you mean {near[0]}?" if near else ""))
     if not of_hub and not any((path / name).is_file() for name in ("state.json", "dataset_dict.json")):
-        if path.suffix != ".parquet" or not any(pa.types.is_struct(column.type) for column in pq.read_schema(path)):
+        rows = islice(read_parquet(path), 1) if path.suffix == ".parquet" else ()
+        if not any(isinstance(value, dict) for row in rows for value in row.fields.values()):
             return path
         pq.write_table(pq.read_table(path).flatten(), file)
         return file
