@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 
 import pytest
 from ruamel.yaml import YAML
@@ -52,7 +53,12 @@ def test_an_edit_of_evaluation_code_retrains_nothing(project):
     metrics.write_text(f"{text}\n# a comment\n", encoding="utf-8")
     assert project.dvc("repro") == ["configs"]
     metrics.write_text(f"{text}\nEDITED = True\n", encoding="utf-8")
+    project.dvc("repro", "configs")  # a run that ends here
+    publish = [sys.executable, "-m", "eadpr", "publish", "eadpr", "--to"]
+    refused = project.run(*publish, "refused", check=False, PYTHONPATH="src")
+    assert "eadpr: the last run of atlas did not end" in refused.stderr
     ran_stages = project.dvc("repro")
+    project.run(*publish, "published", PYTHONPATH="src")
     assert set(ran_stages) <= {"configs", "evaluate_bm25", "evaluate@dpr", "evaluate@eadpr", "report", "explore"}
     assert "evaluate@eadpr" in ran_stages
 

@@ -10,10 +10,10 @@ from eadpr.studies.status import Step
 from tests.repository import ROOT
 
 STEPS = [
-    Step("prepare", {"configs/prepare.json": "p", "sources": "s"}, ["records"], []),
-    Step("train@a", {"configs/a.json": "a", "records": "r"}, ["models/a"], []),
-    Step("train@b", {"configs/b.json": "b", "records": "r"}, ["models/b"], []),
-    Step("report", {"configs/report.json": "t", "models": "m"}, ["table"], []),
+    Step("prepare", {"configs/prepare.json": "p", "sources": "s"}, {"records": "r"}, []),
+    Step("train@a", {"configs/a.json": "a", "records": "r"}, {"models/a": "ma"}, []),
+    Step("train@b", {"configs/b.json": "b", "records": "r"}, {"models/b": "mb"}, []),
+    Step("report", {"configs/report.json": "t", "models": "m"}, {"table": "t"}, []),
 ]
 WRITTEN = {"configs/prepare.json": "p", "configs/a.json": "a", "configs/b.json": "b", "configs/report.json": "t"}
 
@@ -30,7 +30,7 @@ def test_a_stage_is_stale_by_its_own_inputs_and_may_run_behind_one_that_is(chang
 
 def test_a_stage_that_never_ran_or_lost_an_output_is_stale_and_nothing_is_built_where_all_did(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    new = Step("train@c", {"configs/c.json": None}, ["models/c"], [])
+    new = Step("train@c", {"configs/c.json": None}, {"models/c": None}, [])
     lost = STEPS[1]._replace(reasons=["models/a is missing"])
     stale, later = status.find_stale([STEPS[0], lost, new, STEPS[3]], WRITTEN | {"configs/c.json": "c"})
     assert stale == {"train@a": ["models/a is missing"], "train@c": ["configs/c.json"]}
@@ -39,7 +39,7 @@ def test_a_stage_that_never_ran_or_lost_an_output_is_stale_and_nothing_is_built_
     assert not status.is_unbuilt([STEPS[0], lost, new], stale)
     assert status.is_unbuilt([lost, new], stale)
     (tmp_path / "metrics").touch()  # which git keeps
-    assert status.is_unbuilt([lost._replace(outputs=["metrics"]), new], stale)
+    assert status.is_unbuilt([lost._replace(outputs={"metrics": "m"}), new], stale)
     (tmp_path / "models" / "a").touch()
     assert not status.is_unbuilt([lost, new], stale)
 
@@ -47,8 +47,8 @@ def test_a_stage_that_never_ran_or_lost_an_output_is_stale_and_nothing_is_built_
 def test_new_stages_share_a_line_and_others_have_their_reasons(monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(status, "edits", lambda collection: [])
-    new = [Step(f"train@{name}", {"configs/c.json": None}, [f"models/{name}"], []) for name in "cd"]
-    lost = Step("bm25", {"configs/bm25.json": "x"}, ["tests"], ["rankings are missing"])
+    new = [Step(f"train@{name}", {"configs/c.json": None}, {f"models/{name}": None}, []) for name in "cd"]
+    lost = Step("bm25", {"configs/bm25.json": "x"}, {"tests": "t"}, ["rankings are missing"])
     monkeypatch.setattr(status, "read_steps", lambda params: [lost, *new])
     assert status.main([]).splitlines() == [
         "bm25 will run: rankings are missing",
@@ -58,30 +58,43 @@ def test_new_stages_share_a_line_and_others_have_their_reasons(monkeypatch):
 
 PIPELINE = """
 stages:
-  configs: {cmd: mkdir -p configs && cp params.yaml configs/copy.json, deps: [params.yaml], outs: [configs]}
-  copy: {cmd: cat source configs/copy.json > copied, deps: [source, configs/copy.json], outs: [copied]}
+  configs: {cmd: mkdir -p $C && cp params.yaml $C/copy.json, deps: [params.yaml], outs: [$C]}
+  copy: {cmd: cat source $C/copy.json > copied, deps: [source, $C/copy.json], outs: [copied]}
   count: {cmd: "wc -l < copied > counted${a}", deps: [copied], outs: ["counted${a}"]}
-"""
+""".replace("$C", "data/toy/configs")
+PARAMS = {"a": 1, "collection": "toy"}
 
 
-def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeypatch):
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in {"dvc.yaml": PIPELINE, "params.yaml": "a: 1\n", "source": "one\n"}.items():
         (tmp_path / name).write_text(text)
     for command in (["git", "init", "-q"], ["dvc", "init", "-q"], ["dvc", "repro", "-q"]):
         subprocess.run(command, check=True)
-    params = {"a": 1}
-    steps = status.read_steps(params)
+    return tmp_path
+
+
+def test_steps_of_a_repository_come_in_order_with_what_differs(repository):
+    steps = status.read_steps(PARAMS)
     assert [step.name for step in steps] == ["copy", "count"]
-    assert steps[0].inputs["configs/copy.json"] == status.md5(b"a: 1\n")
+    assert steps[0].inputs["data/toy/configs/copy.json"] == status.md5(b"a: 1\n")
     assert [step.reasons for step in steps] == [[], []]
 
-    (tmp_path / "source").write_text("two\n")
-    (tmp_path / "counted1").unlink()  # it is in DVC's cache
-    assert [step.reasons for step in status.read_steps(params)] == [["source"], []]
+    (repository / "source").write_text("two\n")
+    (repository / "counted1").unlink()  # it is in DVC's cache
+    assert [step.reasons for step in status.read_steps(PARAMS)] == [["source"], []]
     subprocess.run(["rm", "-rf", ".dvc/cache"], check=True)
-    assert [step.reasons for step in status.read_steps(params)] == [["source"], ["counted1 is missing"]]
-    assert status.read_steps({"a": 2})[1].outputs == ["counted2"], "as `dvc exp run -S a=2` would write params.yaml"
+    assert [step.reasons for step in status.read_steps(PARAMS)] == [["source"], ["counted1 is missing"]]
+    assert [*status.read_steps({"a": 2})[1].outputs] == ["counted2"], "as `dvc exp run -S a=2` would write params.yaml"
+
+
+def test_a_stage_behind_the_last_one_of_an_interrupted_run_is_stale(repository):
+    assert not status.is_unfinished(PARAMS, "count")
+    (repository / "source").write_text("one\ntwo\n")
+    subprocess.run(["dvc", "repro", "-q", "copy"], check=True)
+    assert not status.is_unfinished(PARAMS, "copy")
+    assert status.is_unfinished(PARAMS, "count")
 
 
 def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its_sources(tmp_path, monkeypatch):

@@ -21,11 +21,15 @@ def publish(
     from eadpr.report.notes import find_unmoved
     from eadpr.settings.yaml import load, of_collection
     from eadpr.studies import provenance
+    from eadpr.studies.status import is_unfinished
 
     values = load(params)
     source = Path("data") / (collection or values["collection"])
     of_collection(values, source.name)  # refuses one that nothing describes
     about = card.describe_arm(values, source, arm, name=to.name, license=license)
+    if is_unfinished(values | {"collection": source.name}, f"evaluate@{arm}"):
+        reason = "its model, settings and measures may not belong together"
+        raise ValueError(f"{arm}: the last run of {source.name} did not end, so {reason}; run `eadpr repro` first")
     write_card = partial(card.write_card, about, source, vectors=vectors, commit=provenance.commit())
     folder.publish(arm, source, to, vectors=vectors, card=write_card)
     note = ", as it began: no validation was better than the first" if find_unmoved(source / "training", [arm]) else ""

@@ -24,14 +24,14 @@ CONFIGS = "configs"  # the stage that every edit runs; it takes a second
 
 
 class Step(NamedTuple):
-    """A stage of DVC with the md5 sums of its inputs in dvc.lock, None where it never ran, and its outputs.
+    """A stage of DVC with the md5 sums of its inputs and outputs in dvc.lock, None where it never ran.
 
     `reasons`: a command or sources that differ from dvc.lock, and outputs that are neither here nor in DVC's cache.
     """
 
     name: str
     inputs: Mapping[str, str | None]
-    outputs: list[str]
+    outputs: Mapping[str, str | None]
     reasons: list[str]
 
 
@@ -64,13 +64,16 @@ def main(set_: list[str] = typer.Option([], "--set", "-S", help="As for dvc exp 
 def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
     """Return the inputs that each stale stage was not run with, and the stages behind these.
 
-    `steps` come in the order in which they run; `files` are the md5 sums of what `configs` will write.
+    `steps` come in the order in which they run; `files` are the md5 sums of the config files. After a run that was
+    interrupted, outputs differ from what later stages were run with.
     """
     stale: dict[str, list[str]] = {}
     later: list[str] = []
+    current = dict(files)
     written: set[str] = set()  # by stages that will or may run
     for step in steps:
-        changed = [path for path, old in step.inputs.items() if old is None or files.get(path, old) != old]
+        changed = [path for path, old in step.inputs.items() if old is None or current.get(path, old) != old]
+        current.update({path: new for path, new in step.outputs.items() if new})
         if changed or step.reasons:
             stale[step.name] = changed + step.reasons
         elif any(overlap(path, output) for path in step.inputs for output in written):
@@ -79,6 +82,13 @@ def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[st
             continue
         written.update(step.outputs)
     return stale, later
+
+
+def is_unfinished(values: dict[str, Any], name: str) -> bool:
+    """Tell whether the last run, by the config files that it wrote, has yet to run a stage or one before it."""
+    files = (Path("data") / values["collection"] / CONFIGS).rglob("*.*")
+    stale, later = find_stale(read_steps(values), {str(path): md5(path.read_bytes()) for path in files})
+    return name in (*stale, *later)
 
 
 def is_unbuilt(steps: Iterable[Step], stale: Mapping[str, list[str]]) -> bool:
@@ -107,7 +117,8 @@ def read_steps(params: dict[str, Any]) -> list[Step]:
             reasons += [path.def_path for path in sources if not path.exists or path.changed_checksum()]
             reasons += [f"{o.def_path} is missing" for o in absent if not o.use_cache or o.changed_cache()]
             inputs = {path.def_path: path.hash_info.value for path in stage.deps}
-            steps.append(Step(stage.addressing, inputs, [output.def_path for output in stage.outs], reasons))
+            written = {output.def_path: output.hash_info.value for output in stage.outs}
+            steps.append(Step(stage.addressing, inputs, written, reasons))
         return steps
 
 
