@@ -62,39 +62,29 @@ stages:
   copy: {cmd: cat source $C/copy.json > copied, deps: [source, $C/copy.json], outs: [copied]}
   count: {cmd: "wc -l < copied > counted${a}", deps: [copied], outs: ["counted${a}"]}
 """.replace("$C", "data/toy/configs")
-PARAMS = {"a": 1, "collection": "toy"}
 
 
-@pytest.fixture
-def repository(tmp_path, monkeypatch):
+def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, text in {"dvc.yaml": PIPELINE, "params.yaml": "a: 1\n", "source": "one\n"}.items():
         (tmp_path / name).write_text(text)
     for command in (["git", "init", "-q"], ["dvc", "init", "-q"], ["dvc", "repro", "-q"]):
         subprocess.run(command, check=True)
-    return tmp_path
-
-
-def test_steps_of_a_repository_come_in_order_with_what_differs(repository):
-    steps = status.read_steps(PARAMS)
+    params = {"a": 1, "collection": "toy"}
+    steps = status.read_steps(params)
     assert [step.name for step in steps] == ["copy", "count"]
     assert steps[0].inputs["data/toy/configs/copy.json"] == status.md5(b"a: 1\n")
     assert [step.reasons for step in steps] == [[], []]
+    assert not status.is_unfinished(params, "count")
 
-    (repository / "source").write_text("two\n")
-    (repository / "counted1").unlink()  # it is in DVC's cache
-    assert [step.reasons for step in status.read_steps(PARAMS)] == [["source"], []]
+    (tmp_path / "source").write_text("two\n")
+    (tmp_path / "counted1").unlink()  # it is in DVC's cache
+    assert [step.reasons for step in status.read_steps(params)] == [["source"], []]
+    subprocess.run(["dvc", "repro", "-q", "copy"], check=True)  # a run that ends here
+    assert [status.is_unfinished(params, name) for name in ("copy", "count")] == [False, True]
     subprocess.run(["rm", "-rf", ".dvc/cache"], check=True)
-    assert [step.reasons for step in status.read_steps(PARAMS)] == [["source"], ["counted1 is missing"]]
+    assert [step.reasons for step in status.read_steps(params)] == [[], ["counted1 is missing"]]
     assert [*status.read_steps({"a": 2})[1].outputs] == ["counted2"], "as `dvc exp run -S a=2` would write params.yaml"
-
-
-def test_a_stage_behind_the_last_one_of_an_interrupted_run_is_stale(repository):
-    assert not status.is_unfinished(PARAMS, "count")
-    (repository / "source").write_text("one\ntwo\n")
-    subprocess.run(["dvc", "repro", "-q", "copy"], check=True)
-    assert not status.is_unfinished(PARAMS, "copy")
-    assert status.is_unfinished(PARAMS, "count")
 
 
 def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its_sources(tmp_path, monkeypatch):

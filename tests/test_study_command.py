@@ -12,7 +12,7 @@ from eadpr.runtime import stage_code
 from eadpr.settings import resolve
 from eadpr.studies import check as check_module
 from eadpr.studies import experiment, page, provenance
-from eadpr.studies.command import complete_studies, main
+from eadpr.studies.command import main
 from tests import small_collection
 from tests.repository import ROOT
 from tests.small_pipeline import ran
@@ -97,7 +97,6 @@ def test_a_checkout_that_is_not_as_committed_is_named(project, monkeypatch):
 
 
 def test_a_failed_run_ends_with_its_code_and_writes_no_page(project, monkeypatch, capsys):
-    assert complete_studies("001-table7") == ["001-table7"]
     study(show=True)
     assert capsys.readouterr().out.startswith("dvc exp run --temp -S ")
     assert not (project / "words").exists(), "it is shown and not run"

@@ -35,9 +35,8 @@ def find_collection(data: Path, name: str) -> Path:
     """Return the collection's folder; raises ValueError where it was not measured."""
     available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
     if name not in available:
-        file, names = data / "collections" / f"{name}.yaml", ", ".join(available) or "none"
-        advice = f"`dvc exp run -S collection={name}` does it" if file.is_file() else f"there is no {file}"
-        raise ValueError(f"the collection {name!r} was not measured (measured: {names}); {advice}")
+        reason = f"was not measured (measured: {', '.join(available) or 'none'})"
+        raise ValueError(f"the collection {name!r} {reason}; `dvc exp run -S collection={name}` does it")
     return data / name
 
 
@@ -57,11 +56,8 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Ran
     model, vectors = (collection / name / arm for name in ("models", "vectors"))
     for path in (model, vectors):
         if not path.exists():
-            report, _ = read(collection / "configs" / "explore.json", report=ReportArms, sets=Sets)
-            arms = [name for names in report.trainings.values() for name in names]
-            make = f"run `dvc repro encode@{arm}` with collection: {collection.name} in params.yaml"
-            advice = f"or {make}" if arm in arms else f"{collection.name} has the arms {', '.join(arms)}"
-            raise FileNotFoundError(f"{path} does not exist; name another --arm, {advice}")
+            encoded = ", ".join(sorted(file.name for file in (collection / "vectors").glob("*"))) or "none"
+            raise FileNotFoundError(f"{path} does not exist; encoded are {encoded}; `eadpr repro` encodes active arms")
     config = next(collection.glob("configs/*/retrieve.json"))  # any arm's, as these differ in `sets` alone
     settings, _, hardware = read(config, retrieve=Retrieve, sets=Sets, machine=Machine)
     machine.settle(hardware)

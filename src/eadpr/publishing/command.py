@@ -5,11 +5,11 @@ from pathlib import Path
 
 import typer
 
-from eadpr.settings.user_command import COLLECTIONS, names
+from eadpr.settings.user_command import ARMS, COLLECTIONS
 
 
 def publish(
-    arm: str = typer.Argument(..., help="A trained, measured active arm.", autocompletion=names("data/*/vectors/*")),
+    arm: str = typer.Argument(..., help="A trained, measured active arm.", autocompletion=ARMS),
     to: Path = typer.Option(..., help="New folder, written whole or not at all."),
     vectors: bool = typer.Option(False, "--vectors", help="Write the vectors of the collection's passages too."),
     license: str = typer.Option("other", help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0."),
@@ -28,8 +28,7 @@ def publish(
     of_collection(values, source.name)  # refuses one that nothing describes
     about = card.describe_arm(values, source, arm, name=to.name, license=license)
     if is_unfinished(values | {"collection": source.name}, f"evaluate@{arm}"):
-        reason = "its model, settings and measures may not belong together"
-        raise ValueError(f"{arm}: the last run of {source.name} did not end, so {reason}; run `eadpr repro` first")
+        raise ValueError(f"{arm}: the last run of {source.name} did not end, its measures are old; run `eadpr repro`")
     write_card = partial(card.write_card, about, source, vectors=vectors, commit=provenance.commit())
     folder.publish(arm, source, to, vectors=vectors, card=write_card)
     note = ", as it began: no validation was better than the first" if find_unmoved(source / "training", [arm]) else ""

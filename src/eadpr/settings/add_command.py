@@ -100,8 +100,7 @@ def _report_lines(added: Any) -> Iterator[str]:
         how = "by the title of the first positive where one is given, else by question"
         yield f"own/test is held out of the questions, about {added.held_out:.0%}, {how} (--share)"
         if added.few:
-            bring = "bring the files in under another name with --passages FILE --questions FILE --test-questions FILE"
-            yield f"for a larger test set raise test_share in {added.file}, or {bring}"
+            yield f"for a larger test set raise test_share in {added.file}, or add it anew with --test-questions FILE"
 
 
 def _next_steps(name: str, added: Any) -> Iterator[str]:

@@ -6,9 +6,7 @@ from pathlib import Path
 import typer
 
 from eadpr.settings.command import active_collection
-from eadpr.settings.user_command import COLLECTIONS, names
-
-ARMS = names("data/*/vectors/*")
+from eadpr.settings.user_command import ARMS, COLLECTIONS
 
 
 def main(

@@ -44,4 +44,4 @@ def names(pattern: str) -> Callable[[str], list[str]]:
     return lambda incomplete: sorted({path.stem for path in Path().glob(pattern) if path.stem.startswith(incomplete)})
 
 
-COLLECTIONS = names("data/collections/*.yaml")
+ARMS, COLLECTIONS = names("data/*/vectors/*"), names("data/collections/*.yaml")

@@ -1,21 +1,14 @@
 """The command line of `eadpr study`; it imports what a study needs when it runs one, so that help comes at once."""
 
-import re
 import shlex
-from pathlib import Path
 
 import typer
 
 from eadpr.settings.user_command import COLLECTIONS
 
 
-def complete_studies(begun: str) -> list[str]:
-    texts = (path.read_text(encoding="utf-8") for path in Path().glob("data/studies/*.yaml"))
-    return sorted(name for text in texts for name in re.findall(r"(?m)^([\w-]+):", text) if name.startswith(begun))
-
-
 def main(
-    name: str = typer.Argument("", help="A study of data/studies.", autocompletion=complete_studies),
+    name: str = typer.Argument("", help="A study of data/studies."),
     collection: str = typer.Option(None, help="Else the study's, or that of params.yaml.", autocompletion=COLLECTIONS),
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),

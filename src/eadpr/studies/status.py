@@ -24,10 +24,8 @@ CONFIGS = "configs"  # the stage that every edit runs; it takes a second
 
 
 class Step(NamedTuple):
-    """A stage of DVC with the md5 sums of its inputs and outputs in dvc.lock, None where it never ran.
-
-    `reasons`: a command or sources that differ from dvc.lock, and outputs that are neither here nor in DVC's cache.
-    """
+    """A stage of DVC with the md5 sums of its inputs and outputs in dvc.lock, None where it never ran. `reasons`: a
+    command or sources that differ from dvc.lock, and outputs that are neither here nor in DVC's cache."""
 
     name: str
     inputs: Mapping[str, str | None]
@@ -64,12 +62,11 @@ def main(set_: list[str] = typer.Option([], "--set", "-S", help="As for dvc exp 
 def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
     """Return the inputs that each stale stage was not run with, and the stages behind these.
 
-    `steps` come in the order in which they run; `files` are the md5 sums of the config files. After a run that was
-    interrupted, outputs differ from what later stages were run with.
+    `steps` come in the order in which they run; `files` are the md5 sums of the config files.
     """
     stale: dict[str, list[str]] = {}
     later: list[str] = []
-    current = dict(files)
+    current = dict(files)  # with outputs: those of an interrupted run are not what later stages were run with
     written: set[str] = set()  # by stages that will or may run
     for step in steps:
         changed = [path for path, old in step.inputs.items() if old is None or current.get(path, old) != old]
