@@ -24,11 +24,11 @@ def recorded(tmp_path_factory):
     return folder
 
 
-def picked_after(root, file, text):
+def picked_after(root, file):
     """The wings that an edit picks, which is then taken back."""
     path = root / file
     original = path.read_text(encoding="utf-8")
-    path.write_text(original + text, encoding="utf-8")
+    path.write_text(original + "\nADDED = 1\n", encoding="utf-8")
     for function in (suite.stage_code._read, suite.stage_code._files, suite._helpers):
         function.cache_clear()
     picked = set(suite.changed(root))
@@ -43,7 +43,7 @@ def picked_after(root, file, text):
     ("tests/reading_toy.py", {"readers"}, {"two_hops", "explorer"}),
 ])  # fmt: skip
 def test_a_change_picks_the_wings_that_import_it(recorded, file, wings, not_wings):
-    picked = picked_after(recorded, file, "\nADDED = 1\n")
+    picked = picked_after(recorded, file)
     assert wings <= picked
     assert not picked & not_wings
 
