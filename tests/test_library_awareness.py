@@ -137,7 +137,7 @@ def test_a_sampler_without_duplicates_keeps_rows_with_missing_texts():
     ([ROW, ROW | {"answers": ["["], "answer_kind": "regex"}], {}, r"row 1: answers.0. is '\['"),
     ([ROW, ROW | {"answer_kind": "list"}], {}, "row 1: answer_kind is 'list'"),
     ([{"text": "x"}], {}, "row 0: field 'question' is missing"),
-    ([ROW], {"evidence": "gold"}, "evidence gold"),
+    ([ROW], {"evidence": "gold"}, "evidence is 'gold'; use one of pseudo, sentence"),
     ([ROW], {"evidence": "pseudo"}, "`annotator`"),
 ])  # fmt: skip
 def test_bad_rows_and_arguments_are_named(rows, arguments, match):

@@ -28,6 +28,7 @@ from eadpr.supervision.probed import mask_answers
 
 Rows = Iterable[Any] | Path  # of what `as_rows` reads
 BLOCK = 1_000  # rows annotated at a time, as in the stage; part of the bytes of a QA model's scores
+EVIDENCE = ("pseudo", "sentence", "window", "answer")  # of rows, which lack what a source annotated as gold
 INSIDE: tuple[Strategy, ...] = ("window", "answer")  # as in `settings.checks`: they cut inside of a sentence
 KINDS = "rows may be dictionaries, a table of pandas, polars or Arrow, one split of datasets, a Path or hf:NAME"
 UNIFIEDQA = Prompt("{question} \\n {context}", lowercase=True)
@@ -126,10 +127,10 @@ def join_title(join: str, title: str, text: str) -> str:
 
 def _make_annotator(annotator: Path | str | None = None, evidence: Strategy | None = None, window: int = 5) -> Annotate:
     evidence = evidence or ("sentence" if annotator is None else "pseudo")
+    if evidence not in EVIDENCE:
+        raise ValueError(f"evidence is {evidence!r}; use one of {', '.join(EVIDENCE)}")
     if (evidence == "pseudo") != (annotator is not None):
         raise ValueError("evidence pseudo goes with an `annotator`, and other strategies without")
-    if evidence == "gold":
-        raise ValueError("evidence gold needs what a source annotated, which rows do not have; name another strategy")
     settings = EvidenceSettings(
         positive="each", strategies=[evidence, *PLACEBOS], placebo_of=evidence, window=window, input_tokens=512,
     )  # fmt: skip

@@ -203,9 +203,9 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
 def _check_sets(sets: Sets, report: dict[str, Any], files: Sequence[Path]) -> None:
     """Raise ValueError where a set has no question that a passage is right for, or passages may have lost their ids."""
     names = " or ".join(map(str, files))
-    named = any("positives" in report["columns"][path.name]["read"] for path in files)
+    by_id = any("positives" in report["columns"][path.name]["read"] for path in files)
     for name, columns in report["columns"].items():
-        if named and columns["unread"] and "text" in columns["read"] and "id" not in columns["read"]:
+        if by_id and columns["unread"] and "text" in columns["read"] and "id" not in columns["read"]:
             reason = f"no column id, and questions name passages by theirs; not read are {', '.join(columns['unread'])}"
             raise ValueError(f"{name}: {reason}; say which one it is, --columns id=COLUMN, or add it")
     for question_set in (*sets.train, *sets.evaluate):
@@ -230,8 +230,8 @@ def _count_equal(sets: Sets, records: Path) -> dict[str, dict[str, int]]:
     trained = {text for name in sets.train for text in by_set.get(name, ())}
     tested = {*sets.evaluate} - {*sets.train}
     in_both = {name: sum(map(trained.__contains__, by_set.get(name, ()))) for name in tested}
-    counts = {"again": {name: len(asked) - len({*asked}) for name, asked in by_set.items()}, "in_both": in_both}
-    return {kind: {name: n for name, n in sorted(by.items()) if n} for kind, by in counts.items()}
+    counts = {"again": {name: len(members) - len({*members}) for name, members in by_set.items()}, "in_both": in_both}
+    return {kind: {name: n for name, n in sorted(numbers.items()) if n} for kind, numbers in counts.items()}
 
 
 def _examples(records: Path) -> list[str]:
