@@ -19,6 +19,8 @@ from eadpr.studies.overrides import apply_overrides, override_key
 
 STUDIES = Path("data/studies")
 SEEDED = ("train", "query_side", "reader", "path_reader", "base")  # `base` only where its weights are random
+# What params.yaml may name of its arms, which are not a study's.
+NAMED = {"fused": {}, "query_sides": {}, "multihop": {}, "readers": {}, "reading": {"readers": [], "rankings": []}}
 SINGLE = ("multihop", "fused", "readers")  # these are made of an arm's first training alone
 
 
@@ -70,7 +72,8 @@ def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = (
     the arms their plain names, another one NAME-SEED. Random first weights are drawn with the seed too; a pretrained
     encoder is the same for all. Near-duplicates are evaluated for every seed of an arm.
     """
-    result = merged(merged(copy.deepcopy(dict(values)), study.settings), {"arms": study.arms})
+    plain = {**values, **NAMED, "robustness": values["robustness"] | {"generators": [], "arms": []}}
+    result = merged(merged(copy.deepcopy(plain), study.settings), {"arms": study.arms})
     result["active"] = {arm: edges.model_dump(exclude={"once"}) for arm, edges in study.active.items()}
     if overrides:
         result = apply_overrides(overrides, result)
