@@ -27,8 +27,7 @@ def recorded(tmp_path_factory):
 def picked_after(root, file):
     """The wings that an edit picks, which is then taken back."""
     path = root / file
-    original = path.read_text(encoding="utf-8")
-    path.write_text(original + "\nADDED = 1\n", encoding="utf-8")
+    path.write_text((original := path.read_text(encoding="utf-8")) + "\nADDED = 1\n", encoding="utf-8")
     for function in (suite.stage_code._read, suite.stage_code._files, suite._helpers):
         function.cache_clear()
     picked = set(suite.changed(root))

@@ -68,9 +68,8 @@ def with_seeds(study: Study, seeds: Sequence[int]) -> Study:
 def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Return the values of params.yaml with which one run trains every arm of the study with every seed.
 
-    `values` are from params.yaml; `overrides` win over the study's settings, for every seed. The first seed gives
-    the arms their plain names, another one NAME-SEED. Random first weights are drawn with the seed too; a pretrained
-    encoder is the same for all. Near-duplicates are evaluated for every seed of an arm.
+    `values` are from params.yaml; `overrides` win over the study's settings, for every seed. The first seed gives the
+    arms their plain names, another one NAME-SEED; random first weights and near-duplicates are of each seed.
     """
     plain = {**values, **NAMED, "robustness": values["robustness"] | {"generators": [], "arms": []}}
     result = merged(merged(copy.deepcopy(plain), study.settings), {"arms": study.arms})
