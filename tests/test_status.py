@@ -58,33 +58,33 @@ def test_new_stages_share_a_line_and_others_have_their_reasons(monkeypatch):
 
 PIPELINE = """
 stages:
-  configs: {cmd: mkdir -p $C && cp params.yaml $C/copy.json, deps: [params.yaml], outs: [$C]}
-  copy: {cmd: cat source $C/copy.json > copied, deps: [source, $C/copy.json], outs: [copied]}
-  count: {cmd: "wc -l < copied > counted${a}", deps: [copied], outs: ["counted${a}"]}
-""".replace("$C", "data/toy/configs")
+  configs: {cmd: "mkdir -p $C/configs && cp params.yaml $C/configs/c.json", deps: [params.yaml], outs: ["$C/configs"]}
+  copy: {cmd: "cat source $C/configs/c.json > $C/copied", deps: [source, "$C/configs/c.json"], outs: ["$C/copied"]}
+  count: {cmd: "wc -l < $C/copied > $C/counted${a}", deps: ["$C/copied"], outs: ["$C/counted${a}"]}
+""".replace("$C", "data/${collection}")
+PARAMS = {"a": 1, "collection": "toy"}
 
 
 def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, text in {"dvc.yaml": PIPELINE, "params.yaml": "a: 1\n", "source": "one\n"}.items():
+    for name, text in {"dvc.yaml": PIPELINE, "params.yaml": str(PARAMS), "source": "one\n"}.items():
         (tmp_path / name).write_text(text)
     for command in (["git", "init", "-q"], ["dvc", "init", "-q"], ["dvc", "repro", "-q"]):
         subprocess.run(command, check=True)
-    params = {"a": 1, "collection": "toy"}
-    steps = status.read_steps(params)
-    assert [step.name for step in steps] == ["copy", "count"]
-    assert steps[0].inputs["data/toy/configs/copy.json"] == status.md5(b"a: 1\n")
-    assert [step.reasons for step in steps] == [[], []]
-    assert not status.is_unfinished(params, "count")
+    steps = status.read_steps(PARAMS)
+    assert steps[0].inputs["data/toy/configs/c.json"] == status.md5(str(PARAMS).encode())
+    assert [(step.name, step.reasons) for step in steps] == [("copy", []), ("count", [])]
+    assert not status.is_unfinished(PARAMS, "count")
 
     (tmp_path / "source").write_text("two\n")
-    (tmp_path / "counted1").unlink()  # it is in DVC's cache
-    assert [step.reasons for step in status.read_steps(params)] == [["source"], []]
+    (tmp_path / "data" / "toy" / "counted1").unlink()  # it is in DVC's cache
+    assert [step.reasons for step in status.read_steps(PARAMS)] == [["source"], []]
     subprocess.run(["dvc", "repro", "-q", "copy"], check=True)  # a run that ends here
-    assert [status.is_unfinished(params, name) for name in ("copy", "count")] == [False, True]
+    assert [status.is_unfinished(PARAMS, name) for name in ("copy", "count")] == [False, True]
+    assert not status.is_unfinished(PARAMS | {"collection": "built-earlier"}, "count")
     subprocess.run(["rm", "-rf", ".dvc/cache"], check=True)
-    assert [step.reasons for step in status.read_steps(params)] == [[], ["counted1 is missing"]]
-    assert [*status.read_steps({"a": 2})[1].outputs] == ["counted2"], "as `dvc exp run -S a=2` would write params.yaml"
+    assert [step.reasons for step in status.read_steps(PARAMS)] == [[], ["data/toy/counted1 is missing"]]
+    assert [*status.read_steps(PARAMS | {"a": 2})[1].outputs] == ["data/toy/counted2"], "as by `dvc exp run -S a=2`"
 
 
 def test_edits_are_named_with_their_file_and_a_page_names_the_last_commit_of_its_sources(tmp_path, monkeypatch):

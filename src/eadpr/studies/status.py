@@ -82,10 +82,10 @@ def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[st
 
 
 def is_unfinished(values: dict[str, Any], name: str) -> bool:
-    """Tell whether the last run, by the config files that it wrote, has yet to run a stage or one before it."""
-    files = (Path("data") / values["collection"] / CONFIGS).rglob("*.*")
-    stale, later = find_stale(read_steps(values), {str(path): md5(path.read_bytes()) for path in files})
-    return name in (*stale, *later)
+    """Tell whether the last run, if it was of this collection, has yet to run a stage or one before it."""
+    steps, files = read_steps(values), (Path("data") / values["collection"] / CONFIGS).rglob("*.*")
+    stale, later = find_stale(steps, {str(path): md5(path.read_bytes()) for path in files})
+    return name in (*stale, *later) and any(None not in step.inputs.values() for step in steps)
 
 
 def is_unbuilt(steps: Iterable[Step], stale: Mapping[str, list[str]]) -> bool:
