@@ -19,7 +19,6 @@ from ruamel.yaml import YAML
 
 import eadpr
 from eadpr import __main__
-from eadpr.runtime import files
 from tests.repository import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -100,10 +99,6 @@ def test_the_command_gathers_what_users_call(installed, tmp_path):
     assert done.stderr.startswith("error: there is no params.yaml here; run this in the folder of the project")
     words = {"COMP_WORDS": "eadpr prob", "COMP_CWORD": "1", "_EADPR_COMPLETE": "complete_bash"}
     assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == ["probe-model"]
-    files.write_json(tmp_path / "data" / "collections" / "toy.yaml", {})
-    for command in ("study --collection t", "publish --collection t"):
-        words |= {"COMP_WORDS": f"eadpr {command}", "COMP_CWORD": "3"}
-        assert ran([installed / "eadpr"], tmp_path, **words).stdout.split() == ["toy"]
 
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch, capsys):

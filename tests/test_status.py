@@ -30,10 +30,10 @@ def test_a_stage_is_stale_by_its_own_inputs_and_may_run_behind_one_that_is(chang
 
 def test_a_stage_that_never_ran_or_lost_an_output_is_stale_and_nothing_is_built_where_all_did(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    new = Step("train@c", {"configs/c.json": None}, {"models/c": None}, [])
+    new = Step("train@c", {"configs/c": None}, {"models/c": None}, [])
     lost = STEPS[1]._replace(reasons=["models/a is missing"])
-    stale, later = status.find_stale([STEPS[0], lost, new, STEPS[3]], WRITTEN | {"configs/c.json": "c"})
-    assert stale == {"train@a": ["models/a is missing"], "train@c": ["configs/c.json"]}
+    stale, later = status.find_stale([STEPS[0], lost, new, STEPS[3]], WRITTEN | {"configs/c": "c"})
+    assert stale == {"train@a": ["models/a is missing"], "train@c": ["configs/c"]}
     assert later == ["report"]
     (tmp_path / "models" / "c").mkdir(parents=True)  # of an earlier run
     assert not status.is_unbuilt([STEPS[0], lost, new], stale)
@@ -47,7 +47,7 @@ def test_a_stage_that_never_ran_or_lost_an_output_is_stale_and_nothing_is_built_
 def test_new_stages_share_a_line_and_others_have_their_reasons(monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(status, "edits", lambda collection: [])
-    new = [Step(f"train@{name}", {"configs/c.json": None}, {f"models/{name}": None}, []) for name in "cd"]
+    new = [Step(f"train@{name}", {"configs/c": None}, {f"models/{name}": None}, []) for name in "cd"]
     lost = Step("bm25", {"configs/bm25.json": "x"}, {"tests": "t"}, ["rankings are missing"])
     monkeypatch.setattr(status, "read_steps", lambda params: [lost, *new])
     assert status.main([]).splitlines() == [
@@ -58,9 +58,10 @@ def test_new_stages_share_a_line_and_others_have_their_reasons(monkeypatch):
 
 PIPELINE = """
 stages:
-  configs: {cmd: "mkdir -p $C/configs && cp params.yaml $C/configs/c.json", deps: [params.yaml], outs: ["$C/configs"]}
-  copy: {cmd: "cat source $C/configs/c.json > $C/copied", deps: [source, "$C/configs/c.json"], outs: ["$C/copied"]}
-  count: {cmd: "wc -l < $C/copied > $C/counted${a}", deps: ["$C/copied"], outs: ["$C/counted${a}"]}
+  configs: {cmd: "mkdir -p $C/configs $C/all && cp params.yaml $C/configs/c", deps: [params.yaml], outs: ["$C/configs"]}
+  copy: {cmd: "cat source $C/configs/c > $C/all/copy", deps: [source, "$C/configs/c"], outs: ["$C/all/copy"]}
+  count: {cmd: "wc -l < $C/all/copy > $C/counted${a}", deps: ["$C/all/copy"], outs: ["$C/counted${a}"]}
+  list: {cmd: "ls $C/all > $C/listed", deps: ["$C/all", "$C/counted${a}"], outs: ["$C/listed"]}
 """.replace("$C", "data/${collection}")
 PARAMS = {"a": 1, "collection": "toy"}
 
@@ -72,18 +73,20 @@ def test_steps_of_a_repository_come_in_order_with_what_differs(tmp_path, monkeyp
     for command in (["git", "init", "-q"], ["dvc", "init", "-q"], ["dvc", "repro", "-q"]):
         subprocess.run(command, check=True)
     steps = status.read_steps(PARAMS)
-    assert steps[0].inputs["data/toy/configs/c.json"] == status.md5(str(PARAMS).encode())
-    assert [(step.name, step.reasons) for step in steps] == [("copy", []), ("count", [])]
-    assert not status.is_unfinished(PARAMS, "count")
-
+    assert steps[0].inputs["data/toy/configs/c"] == status.md5(str(PARAMS).encode())
+    assert [(step.name, step.reasons) for step in steps] == [("copy", []), ("count", []), ("list", [])]
+    assert not status.unfinished(PARAMS, ["copy", "count"])
     (tmp_path / "source").write_text("two\n")
     (tmp_path / "data" / "toy" / "counted1").unlink()  # it is in DVC's cache
-    assert [step.reasons for step in status.read_steps(PARAMS)] == [["source"], []]
+    assert [step.reasons for step in status.read_steps(PARAMS)] == [["source"], [], []]
     subprocess.run(["dvc", "repro", "-q", "copy"], check=True)  # a run that ends here
-    assert [status.is_unfinished(PARAMS, name) for name in ("copy", "count")] == [False, True]
-    assert not status.is_unfinished(PARAMS | {"collection": "built-earlier"}, "count")
+    assert status.unfinished(PARAMS, ["copy", "count"]) == ["count"]
     subprocess.run(["rm", "-rf", ".dvc/cache"], check=True)
-    assert [step.reasons for step in status.read_steps(PARAMS)] == [[], ["data/toy/counted1 is missing"]]
+    expected = [[], ["data/toy/counted1 is missing"], ["data/toy/all"]]
+    assert [step.reasons for step in status.read_steps(PARAMS)] == expected
+    (tmp_path / "params.yaml").write_text(str(PARAMS | {"collection": "other"}))
+    subprocess.run(["dvc", "repro", "-q", "copy"], check=True)
+    assert not status.unfinished(PARAMS, ["copy", "count"]), "nothing is known of a collection that was built earlier"
     assert [*status.read_steps(PARAMS | {"a": 2})[1].outputs] == ["data/toy/counted2"], "as by `dvc exp run -S a=2`"
 
 

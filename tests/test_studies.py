@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eadpr.settings.resolve import configs
 from eadpr.settings.yaml import COLLECTIONS, completed, merged, read_yaml
 from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides
-from eadpr.studies.study import Study, expand, read_studies, with_seeds
+from eadpr.studies.study import OF_ARMS, Study, expand, read_studies, with_seeds
 from tests import repository
 from tests.repository import ROOT
 
@@ -202,8 +202,10 @@ def test_seeds_repeat_arms_with_their_own_sources():
     }  # fmt: skip
     settings = {"robustness": {"generators": ["removed"], "arms": ["mined", "untrained"]}}
     of_user = {"fused": {"hybrid": {"first": "bm25", "second": "mine"}}}  # whose arms the study does not train
+    of_user |= {"readers": {"r": {}}, "multihop": {"m": {}}, "query_sides": {"q": {}}, "reading": {"readers": ["r"]}}
     expanded = expand(study(active=active, arms=arms, settings=settings), GOOD | of_user)
-    assert (expanded["fused"], expanded["bases"]) == ({}, {"base": {}, "base-2": {"seed": 2}})
+    assert {key: expanded[key] for key in OF_ARMS} == OF_ARMS
+    assert expanded["bases"] == {"base": {}, "base-2": {"seed": 2}}
     assert expanded["robustness"]["arms"] == ["mined", "mined-2", "untrained"]
     assert (expanded["train"]["seed"], expanded["base"]["seed"]) == (1, 1)
 

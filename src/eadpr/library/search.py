@@ -36,7 +36,7 @@ def find_collection(data: Path, name: str) -> Path:
     available = sorted(path.parts[-3] for path in data.glob("*/configs/explore.json"))
     if name not in available:
         reason = f"was not measured (measured: {', '.join(available) or 'none'})"
-        raise ValueError(f"the collection {name!r} {reason}; `dvc exp run -S collection={name}` does it")
+        raise ValueError(f"the collection {name!r} {reason}; a run with collection: {name} in params.yaml does it")
     return data / name
 
 
@@ -57,7 +57,7 @@ def find_passages(collection: Path, arm: str, question: str, k: int) -> list[Ran
     for path in (model, vectors):
         if not path.exists():
             encoded = ", ".join(sorted(file.name for file in (collection / "vectors").glob("*"))) or "none"
-            raise FileNotFoundError(f"{path} does not exist; encoded are {encoded}; `eadpr repro` encodes active arms")
+            raise FileNotFoundError(f"{path} does not exist; encoded are {encoded}; a run encodes the active arms")
     config = next(collection.glob("configs/*/retrieve.json"))  # any arm's, as these differ in `sets` alone
     settings, _, hardware = read(config, retrieve=Retrieve, sets=Sets, machine=Machine)
     machine.settle(hardware)

@@ -68,6 +68,12 @@ def describe_sources(collection: str) -> str:
     return " ".join([*parts, *(f"Of {name}: {describe_sources(name)}" for name in references)])
 
 
+def measuring(folder: Path) -> list[str]:
+    """Return the stages that measure what a card of the folder data/<collection> may show."""
+    trainings = files.read_json(folder / "configs" / "report.json")["report"]["trainings"]
+    return ["evaluate_bm25", *(f"evaluate@{name}" for names in trainings.values() for name in names)]
+
+
 def measure_table(outcomes: Path, arm: str, report: Mapping[str, Any], sets: list[str]) -> str:
     """Return a table of the report's columns, computed with its settings. Each question set has a column for the arm,
     one for BM25 and, if they are active, for what the report compares the arm with and for the untrained encoder."""

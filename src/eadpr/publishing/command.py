@@ -5,15 +5,13 @@ from pathlib import Path
 
 import typer
 
-from eadpr.settings.user_command import ARMS, COLLECTIONS
-
 
 def publish(
-    arm: str = typer.Argument(..., help="A trained, measured active arm.", autocompletion=ARMS),
+    arm: str = typer.Argument(..., help="A trained, measured active arm."),
     to: Path = typer.Option(..., help="New folder, written whole or not at all."),
     vectors: bool = typer.Option(False, "--vectors", help="Write the vectors of the collection's passages too."),
     license: str = typer.Option("other", help="The folder's licence as the Hub names it, e.g. cc-by-sa-4.0."),
-    collection: str = typer.Option(None, help="By default the one in params.yaml.", autocompletion=COLLECTIONS),
+    collection: str = typer.Option(None, help="By default the one in params.yaml."),
     params: Path = typer.Option(Path("params.yaml"), help="The parameter file."),
 ) -> str:
     """Publish an arm as a folder that other libraries load: eadpr publish ARM --to FOLDER."""
@@ -21,14 +19,14 @@ def publish(
     from eadpr.report.notes import find_unmoved
     from eadpr.settings.yaml import load, of_collection
     from eadpr.studies import provenance
-    from eadpr.studies.status import is_unfinished
+    from eadpr.studies.status import unfinished
 
     values = load(params)
     source = Path("data") / (collection or values["collection"])
     of_collection(values, source.name)  # refuses one that nothing describes
     about = card.describe_arm(values, source, arm, name=to.name, license=license)
-    if is_unfinished(values | {"collection": source.name}, f"evaluate@{arm}"):
-        raise ValueError(f"{arm}: the last run of {source.name} did not end, its measures are old; run `eadpr repro`")
+    if stages := unfinished(values | {"collection": source.name}, card.measuring(source)):
+        raise ValueError(f"{stages[0]} of {source.name} has yet to run, so the card's measures are old; `eadpr repro`")
     write_card = partial(card.write_card, about, source, vectors=vectors, commit=provenance.commit())
     folder.publish(arm, source, to, vectors=vectors, card=write_card)
     note = ", as it began: no validation was better than the first" if find_unmoved(source / "training", [arm]) else ""

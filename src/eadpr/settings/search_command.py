@@ -6,13 +6,12 @@ from pathlib import Path
 import typer
 
 from eadpr.settings.command import active_collection
-from eadpr.settings.user_command import ARMS, COLLECTIONS
 
 
 def main(
     question: str = typer.Argument(..., help="What to ask the passages."),
-    arm: str = typer.Option(None, help="By default the one validation prefers.", autocompletion=ARMS),
-    collection: str = typer.Option(None, help="By default the one in params.yaml.", autocompletion=COLLECTIONS),
+    arm: str = typer.Option(None, help="By default the one validation prefers."),
+    collection: str = typer.Option(None, help="By default the one in params.yaml."),
     k: int = typer.Option(5, "--k", min=1, help="Passages shown."),
     as_json: bool = typer.Option(False, "--json", help="JSON in the place of text."),
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eadpr.runtime.terminal import printable
@@ -37,11 +36,3 @@ def app(main: Callable[..., str | None]) -> typer.Typer:
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     application.command()(print_result)
     return application
-
-
-def names(pattern: str) -> Callable[[str], list[str]]:
-    """Return a completion by the names of the files and folders that a pattern finds."""
-    return lambda incomplete: sorted({path.stem for path in Path().glob(pattern) if path.stem.startswith(incomplete)})
-
-
-ARMS, COLLECTIONS = names("data/*/vectors/*"), names("data/collections/*.yaml")

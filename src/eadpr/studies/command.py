@@ -4,12 +4,10 @@ import shlex
 
 import typer
 
-from eadpr.settings.user_command import COLLECTIONS
-
 
 def main(
     name: str = typer.Argument("", help="A study of data/studies."),
-    collection: str = typer.Option(None, help="Else the study's, or that of params.yaml.", autocompletion=COLLECTIONS),
+    collection: str = typer.Option(None, help="Else the study's, or that of params.yaml."),
     seeds: list[int] = typer.Option([], "--seed", min=0, help="A seed to train with, in place of the study's."),
     set_: list[str] = typer.Option([], "--set", "-S", help="One more override, as for dvc exp run."),
     show: bool = typer.Option(False, "--show", help="Print the command of DVC and exit."),

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import typer
 
 from eadpr.settings.resolve import write_configs
-from eadpr.settings.yaml import PARAMS, completed, read_yaml
+from eadpr.settings.yaml import PARAMS, completed, locked_collection, read_yaml
 from eadpr.studies.overrides import apply_overrides, check_effect, make_overrides
 from eadpr.studies.provenance import edits
 
@@ -70,22 +70,25 @@ def find_stale(steps: Iterable[Step], files: Mapping[str, str]) -> tuple[dict[st
     written: set[str] = set()  # by stages that will or may run
     for step in steps:
         changed = [path for path, old in step.inputs.items() if old is None or current.get(path, old) != old]
-        current.update({path: new for path, new in step.outputs.items() if new})
         if changed or step.reasons:
             stale[step.name] = changed + step.reasons
         elif any(overlap(path, output) for path in step.inputs for output in written):
             later.append(step.name)
         else:
+            current.update(step.outputs)
             continue
         written.update(step.outputs)
     return stale, later
 
 
-def is_unfinished(values: dict[str, Any], name: str) -> bool:
-    """Tell whether the last run, if it was of this collection, has yet to run a stage or one before it."""
-    steps, files = read_steps(values), (Path("data") / values["collection"] / CONFIGS).rglob("*.*")
+def unfinished(values: dict[str, Any], names: Iterable[str]) -> list[str]:
+    """Return the stages of `names` that the last run, if it was of this collection, has yet to run."""
+    if locked_collection(Path("dvc.lock")) != values["collection"]:
+        return []
+    files = (Path("data") / values["collection"] / CONFIGS).rglob("*.*")
+    steps = [step._replace(reasons=[]) for step in read_steps(values)]
     stale, later = find_stale(steps, {str(path): md5(path.read_bytes()) for path in files})
-    return name in (*stale, *later) and any(None not in step.inputs.values() for step in steps)
+    return [name for name in names if name in (*stale, *later)]
 
 
 def is_unbuilt(steps: Iterable[Step], stale: Mapping[str, list[str]]) -> bool:
@@ -108,7 +111,7 @@ def read_steps(params: dict[str, Any]) -> list[Step]:
         for stage in stages:
             if stage.addressing == CONFIGS:
                 continue
-            sources = [path for path in stage.deps if not any(overlap(path.def_path, output) for output in outputs)]
+            sources = [path for path in stage.deps if not any(Path(path.def_path).is_relative_to(o) for o in outputs)]
             absent = [output for output in stage.outs if not output.exists]
             reasons = ["its command"] if stage.cmd_changed else []
             reasons += [path.def_path for path in sources if not path.exists or path.changed_checksum()]

@@ -19,8 +19,8 @@ from eadpr.studies.overrides import apply_overrides, override_key
 
 STUDIES = Path("data/studies")
 SEEDED = ("train", "query_side", "reader", "path_reader", "base")  # `base` only where its weights are random
-# What params.yaml may name of its arms, which are not a study's.
-NAMED = {"fused": {}, "query_sides": {}, "multihop": {}, "readers": {}, "reading": {"readers": [], "rankings": []}}
+# What params.yaml may make of its active arms, which are not a study's.
+OF_ARMS = {"fused": {}, "query_sides": {}, "multihop": {}, "readers": {}, "reading": {"readers": [], "rankings": []}}
 SINGLE = ("multihop", "fused", "readers")  # these are made of an arm's first training alone
 
 
@@ -71,7 +71,7 @@ def expand(study: Study, values: Mapping[str, Any], overrides: Sequence[str] = (
     `values` are from params.yaml; `overrides` win over the study's settings, for every seed. The first seed gives the
     arms their plain names, another one NAME-SEED; random first weights and near-duplicates are of each seed.
     """
-    plain = {**values, **NAMED, "robustness": values["robustness"] | {"generators": [], "arms": []}}
+    plain = {**values, **OF_ARMS, "robustness": values["robustness"] | {"generators": [], "arms": []}}
     result = merged(merged(copy.deepcopy(plain), study.settings), {"arms": study.arms})
     result["active"] = {arm: edges.model_dump(exclude={"once"}) for arm, edges in study.active.items()}
     if overrides:
