@@ -55,7 +55,7 @@ def test_an_edit_of_evaluation_code_retrains_nothing(project):
     metrics.write_text(f"{text}\nEDITED = True\n", encoding="utf-8")
     project.dvc("repro", "configs")  # a run that ends here
     publish = [sys.executable, "-m", "eadpr", "publish", "eadpr", "--to"]
-    assert "of atlas did not end" in project.run(*publish, "refused", check=False, PYTHONPATH="src").stderr
+    assert "of atlas has yet to run" in project.run(*publish, "refused", check=False, PYTHONPATH="src").stderr
     ran_stages = project.dvc("repro")
     project.run(*publish, "published", PYTHONPATH="src")
     assert set(ran_stages) <= {"configs", "evaluate_bm25", "evaluate@dpr", "evaluate@eadpr", "report", "explore"}
