@@ -69,7 +69,7 @@ def describe_sources(collection: str) -> str:
 
 
 def measuring(folder: Path) -> list[str]:
-    """Return the stages that measure what a card of the folder data/<collection> may show."""
+    """Return the stages that measure the rows of a card, for the folder data/<collection>."""
     trainings = files.read_json(folder / "configs" / "report.json")["report"]["trainings"]
     return ["evaluate_bm25", *(f"evaluate@{name}" for names in trainings.values() for name in names)]
 
