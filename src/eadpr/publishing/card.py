@@ -68,7 +68,7 @@ def describe_sources(collection: str) -> str:
     return " ".join([*parts, *(f"Of {name}: {describe_sources(name)}" for name in references)])
 
 
-def measuring(folder: Path) -> list[str]:
+def evaluation_stages(folder: Path) -> list[str]:
     """Return the stages that measure the rows of a card, for the folder data/<collection>."""
     trainings = files.read_json(folder / "configs" / "report.json")["report"]["trainings"]
     return ["evaluate_bm25", *(f"evaluate@{name}" for names in trainings.values() for name in names)]

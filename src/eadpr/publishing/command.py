@@ -25,8 +25,8 @@ def publish(
     source = Path("data") / (collection or values["collection"])
     of_collection(values, source.name)  # refuses one that nothing describes
     about = card.describe_arm(values, source, arm, name=to.name, license=license)
-    if stages := unfinished(values | {"collection": source.name}, card.measuring(source)):
-        raise ValueError(f"{stages[0]} of {source.name} has yet to run, so the card's measures are old; `eadpr repro`")
+    if stages := unfinished(values | {"collection": source.name}, card.evaluation_stages(source)):
+        raise ValueError(f"{stages[0]} of {source.name} has yet to run, its measures may be old; `eadpr repro` runs it")
     write_card = partial(card.write_card, about, source, vectors=vectors, commit=provenance.commit())
     folder.publish(arm, source, to, vectors=vectors, card=write_card)
     note = ", as it began: no validation was better than the first" if find_unmoved(source / "training", [arm]) else ""
